@@ -1,5 +1,7 @@
 import type { AgentLifecycle } from "../../src/domain/agent/state.ts";
 import { ok } from "../../src/domain/result.ts";
+import type { EqualityFilter } from "../../src/store/newest-reads.ts";
+import { conditions } from "../../src/store/newest-reads.ts";
 import { mostSpecificScope } from "../../src/identity/most-specific-scope.ts";
 import type { HandlerDependencies } from "./dependencies.ts";
 import type { Handlers } from "./types.ts";
@@ -20,11 +22,11 @@ export function agentSummaryHandlers({
   collections,
   reads,
 }: HandlerDependencies): Pick<Handlers, "summarizeAgents"> {
-  async function sumsIn(scope: Readonly<Record<string, string>>): Promise<(state: AgentLifecycle) => Sums> {
+  async function sumsIn(scope: EqualityFilter): Promise<(state: AgentLifecycle) => Sums> {
     const found = await collections.agents
       .aggregate<Sums & { readonly _id: AgentLifecycle }>(
         [
-          { $match: scope },
+          { $match: conditions(scope) },
           {
             $group: {
               _id: "$lifecycle",

@@ -21,6 +21,7 @@ import { newUuid } from "../../src/lib/ids.ts";
 import { isUnavailable } from "../../src/lib/unavailable.ts";
 import { withTimeout } from "../../src/lib/with-timeout.ts";
 import { errorBodyOf } from "../http/errors.ts";
+import { inside } from "../pipeline/resources.ts";
 import type { HandlerDependencies } from "./dependencies.ts";
 import type { operations } from "../../src/contract/registry.ts";
 import type { ContextOf, DeepReadonly, Handlers } from "./types.ts";
@@ -98,8 +99,9 @@ export function approvalHandlers(dependencies: HandlerDependencies): ApprovalHan
     decision: PersonsDecision,
     begin: () => Promise<void>,
   ): Promise<Result<Taken>> {
-    const approval = await find(id, principal);
-    if (approval === null) return refused(refusal("NOT_FOUND"));
+    const found = inside(await find(id, principal), principal, (approval) => approval);
+    if (!found.ok) return found;
+    const { value: approval } = found;
     if (approval.state === "completed") return refused(alreadyResolved(approval));
     const profile = profileOfApproval(approval);
     const proof = proofs.ofDecision(profile, orderOf(approval), decision);

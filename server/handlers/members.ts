@@ -1,4 +1,7 @@
-import { ok } from "../../src/domain/result.ts";
+import { ok, refused } from "../../src/domain/result.ts";
+import { bindingRefusal } from "../../src/identity/binding.ts";
+import type { Binding } from "../../src/domain/binding.ts";
+import type { SessionPrincipal } from "../../src/identity/session-principal.ts";
 import { openInvitesSince } from "../../src/identity/invites.ts";
 import { inviteView } from "../../src/identity/views.ts";
 import type { HandlerDependencies } from "./dependencies.ts";
@@ -18,8 +21,10 @@ type MemberHandlers = Pick<
 >;
 
 /** Members and invites. */
-export function memberHandlers({ auth, clock, lists }: HandlerDependencies): MemberHandlers {
+export function memberHandlers({ auth, clock, collections, lists }: HandlerDependencies): MemberHandlers {
   const { invites, users } = auth.collections;
+  const unboundable = ({ organizationId }: SessionPrincipal, binding: Binding = { type: "organization" }) =>
+    bindingRefusal(collections, organizationId, binding);
   return {
     async listMembers({ query }, { principal: { organizationId } }) {
       const page = await lists.page({
@@ -35,7 +40,9 @@ export function memberHandlers({ auth, clock, lists }: HandlerDependencies): Mem
       return ok({ body: { members: await auth.memberViews(items), nextCursor } });
     },
     async updateMember({ params, query, body }, { audit, principal }) {
-      const changed = await auth.writing(audit).changeRole(principal, params.id, body.role, keysBy(query));
+      const denied = await unboundable(principal, body.binding);
+      if (denied !== null) return refused(denied);
+      const changed = await auth.writing(audit).changeRole(principal, params.id, body, keysBy(query));
       return changed.ok ? ok({ body: changed.value }) : changed;
     },
     async removeMember({ params, query }, { audit, principal }) {
@@ -43,6 +50,8 @@ export function memberHandlers({ auth, clock, lists }: HandlerDependencies): Mem
       return removed.ok ? ok({ body: undefined }) : removed;
     },
     async createInvite({ body }, { audit, principal }) {
+      const denied = await unboundable(principal, body.binding);
+      if (denied !== null) return refused(denied);
       const created = await auth.writing(audit).createInvite(principal, body);
       if (!created.ok) return created;
       const { isReplay, ...answer } = created.value;

@@ -64,13 +64,12 @@ export function projectHandlers(dependencies: HandlerDependencies): ProjectHandl
     createProjectByTool: create,
 
     async listProjects({ query: { cursor, limit, state } }, { principal: { organizationId }, target }) {
-      const within = target.projects;
+      const { projects: within } = target;
       const page = await lists.page<ProjectDocument>({
         collection: collections.projects,
         list: "projects",
         filters: { organizationId, state, within },
-        equals:
-          within === "none" ? null : { ...projectScope(organizationId, within), ...definedFields({ state }) },
+        equals: { ...(within === null ? { organizationId } : { _id: within }), ...definedFields({ state }) },
         projection: WITHOUT_RULES,
         limit,
         cursor,
@@ -93,9 +92,3 @@ export function projectHandlers(dependencies: HandlerDependencies): ProjectHandl
     },
   };
 }
-
-/** A key that is bound to a project lists just that. */
-const projectScope = (
-  organizationId: string,
-  { _id }: { readonly _id?: string },
-): Readonly<Record<string, string>> => (_id === undefined ? { organizationId } : { _id });

@@ -4,6 +4,7 @@ import type { AuditedWrites } from "../../src/audit/notes.ts";
 import { WITHOUT_RULES } from "../../src/containers/containers.ts";
 import { createdOf, type NewContainer, newContainer, payloadOf } from "../../src/containers/new-container.ts";
 import { definedFields } from "../../src/store/lists.ts";
+import type { EqualityFilter } from "../../src/store/newest-reads.ts";
 import { mostSpecificScope } from "../../src/identity/most-specific-scope.ts";
 import type { Deadline } from "../../src/lib/deadline.ts";
 import type { ManagementPrincipal } from "../../src/identity/principals.ts";
@@ -101,5 +102,5 @@ export function teamHandlers(dependencies: HandlerDependencies): TeamHandlers {
 }
 
 /** The scope of teams, by the fields of their own records. */
-const teamsIn = ({ teamId, ...scope }: Readonly<Record<string, string>>): Readonly<Record<string, string>> =>
+const teamsIn = ({ teamId, ...scope }: EqualityFilter): EqualityFilter =>
   teamId === undefined ? scope : { _id: teamId };

@@ -4,6 +4,7 @@ import { paymentEvents } from "../../src/domain/events.ts";
 import { deliveryId } from "../../src/domain/webhooks/delivery-id.ts";
 import type { ApprovalDocument, EventDocument, TransactionDocument } from "../../src/store/documents.ts";
 import { ok } from "../../src/domain/result.ts";
+import { isAdministrative } from "../../src/domain/roles.ts";
 import type { ManagementPrincipal } from "../../src/identity/principals.ts";
 import { recordsOf } from "../../src/store/held-payments.ts";
 import { paymentIn } from "../../src/store/records.ts";
@@ -116,4 +117,4 @@ interface PaymentRecords {
 
 /** Whether the caller may read webhooks and the audit log. */
 const isAdmin = (principal: ManagementPrincipal): boolean =>
-  principal.type === "session" && principal.role !== "member";
+  principal.type === "session" && isAdministrative(principal.role);

@@ -8,6 +8,7 @@ import { ok } from "../../src/domain/result.ts";
 import { type CalendarDay, CalendarDays } from "../../src/lib/calendar-days.ts";
 import { amountsWithin } from "../../src/store/payment-searches.ts";
 import { definedFields } from "../../src/store/lists.ts";
+import { conditions } from "../../src/store/newest-reads.ts";
 import { mostSpecificScope } from "../../src/identity/most-specific-scope.ts";
 import { TooMuchWork } from "../../src/lib/bounded-work.ts";
 import { latest, RANGE_DAYS } from "./transactions.ts";
@@ -97,7 +98,7 @@ export function transactionSummaryHandlers({
       if (scope === null) return ok({ body: { days: [], nextBefore: null } });
       const match = {
         organizationId,
-        ...scope,
+        ...conditions(scope),
         ...definedFields({ rail: type }),
         ...(status === undefined ? {} : { status: status === "spent" ? { $in: [...SPENT] } : status }),
         ...amountsWithin(query),

@@ -180,7 +180,8 @@ async function streamEndReason(
   if (!still.ok) return still.refusal.code === "SERVICE_UNAVAILABLE" ? null : "credential";
   const { principal } = still.value;
   if (pipeline.authorize(id, principal) !== null) return "credential";
-  return roleOf(principal) === roleOf(requester.principal) ? null : "role";
+  return rightsOf(principal) === rightsOf(requester.principal) ? null : "role";
 }
 
-const roleOf = (principal: Requester["principal"]) => (principal?.type === "session" ? principal.role : null);
+const rightsOf = (principal: Requester["principal"]): string | null =>
+  principal?.type === "session" ? JSON.stringify([principal.role, principal.binding]) : null;

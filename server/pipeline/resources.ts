@@ -10,7 +10,8 @@ import type { ManagementAccess, ResourceKind } from "../../src/contract/types.ts
 import { refusal } from "../../src/domain/errors.ts";
 import type { Result } from "../../src/domain/result.ts";
 import { ok, refused } from "../../src/domain/result.ts";
-import { bindingOf, covers, type ContainerRef, type Reach, reachOf } from "../../src/identity/binding.ts";
+import { covers, type ContainerRef, type Reach, reachOf } from "../../src/domain/binding.ts";
+import { bindingOf } from "../../src/identity/binding.ts";
 import type { AgentProofs } from "../../src/agents/agent-proofs.ts";
 import type { AccessProofs } from "../../src/secrets/access-proofs.ts";
 import type { Collections } from "../../src/store/collections.ts";
@@ -19,6 +20,7 @@ import type { ManagementPrincipal } from "../../src/identity/principals.ts";
 /** Targets that a handler receives, by kind. */
 export interface ResourceByKind {
   readonly none: null;
+  readonly organization: null;
   readonly list: Reach;
   readonly agent: AgentDocument;
   readonly project: ProjectDocument;
@@ -56,7 +58,7 @@ const notFound = () => refused(refusal("NOT_FOUND"));
 const outside = () => refused(refusal("OUTSIDE_BINDING"));
 
 /** Another organization's is not found, never forbidden; the caller's own outside the binding is forbidden. */
-function inside<T extends { readonly organizationId: string }>(
+export function inside<T extends { readonly organizationId: string }>(
   found: T | null,
   principal: ManagementPrincipal,
   containerOf: (found: T) => ContainerRef,
@@ -80,6 +82,8 @@ async function team(records: ResourceRecords, principal: ManagementPrincipal, id
   return inside(found, principal, teamRef);
 }
 
+const isBound = (principal: ManagementPrincipal): boolean => bindingOf(principal).type !== "organization";
+
 const orgNotReady = ({ organization }: ManagementPrincipal): boolean => organization.status !== "ready";
 
 /** The parts that the operation's schemas promise are there. */
@@ -90,6 +94,7 @@ function required(value: string | undefined): string {
 
 const FINDERS: { readonly [S in ResourceKind]: Find<S> } = {
   none: () => ok(null),
+  organization: (_records, principal) => (isBound(principal) ? outside() : ok(null)),
   list: (_records, principal) => ok(reachOf(bindingOf(principal))),
   async agent({ agentProofs, collections: { agents } }, principal, { params }) {
     const found = agentProofs.genuine(await agents.findOne({ _id: required(params.id) }));
@@ -112,18 +117,18 @@ const FINDERS: { readonly [S in ResourceKind]: Find<S> } = {
   },
   newProject(_records, principal) {
     if (orgNotReady(principal)) return refused(refusal("ORG_NOT_READY"));
-    return bindingOf(principal).type === "organization" ? ok(null) : outside();
+    return isBound(principal) ? outside() : ok(null);
   },
   newTeam(records, principal, { body }) {
     if (orgNotReady(principal)) return refused(refusal("ORG_NOT_READY"));
     const binding = bindingOf(principal);
     if (binding.type === "team") return outside();
-    const own = binding.type === "project" ? binding.id : principal.organization.defaultProjectId;
-    return project(records, principal, body?.projectId ?? own);
+    const own = binding.type === "project" ? binding.ids[0] : principal.organization.defaultProjectId;
+    return project(records, principal, required(body?.projectId ?? own));
   },
 };
 
-/** Finds what an operation acts on: the one place that checks existence and an organization key's binding. */
+/** Finds what an operation acts on: the one place that checks existence and the caller's binding. */
 export const resolveResource = async (
   access: ManagementAccess,
   records: ResourceRecords,

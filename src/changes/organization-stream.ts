@@ -4,6 +4,7 @@ import type { Change } from "./feed.ts";
 import { eventText } from "./events.ts";
 import { throttleOf } from "./kinds.ts";
 import { before, type Position } from "./position.ts";
+import type { Binding } from "../domain/binding.ts";
 import type { EventData } from "./records.ts";
 
 /** A follower of an organization's changes. */
@@ -14,6 +15,8 @@ export interface Subscriber {
 
 export interface OrganizationStreamDependencies {
   readonly organizationId: string;
+  /** The part of it that its subscribers may see. */
+  readonly binding: Binding;
   readonly dataOf: EventData;
   /** Up to where changes were read. */
   readonly position: () => Position;
@@ -34,7 +37,7 @@ const PENDING_MAX = 1_000;
 const AGAIN_AFTER_MS = 1_000;
 
 /**
- * The events of one organization's subscribers: changes coalesced by kind, throttled by kind, read and serialized once for all of
+ * The events of the subscribers who may see the same part of an organization: changes coalesced by kind, throttled by kind, read and serialized once for all of
  * them. Events, and the positions in their ids, are in one order.
  */
 export class OrganizationStream {
@@ -177,12 +180,14 @@ export class OrganizationStream {
     return (await Promise.all(texts)).join("");
   }
 
-  /** Empty where no client wants it. The newest ones, where there are many. */
+  /** Empty where no client wants it, or nothing of it may be seen. The newest ones, where there are many. */
   async #textOf(kind: ChangeKind, ids: readonly string[], isWanted = this.#wants(kind)): Promise<string> {
     if (!isWanted) return "";
-    const { dataOf, organizationId } = this.#dependencies;
+    const { binding, dataOf, organizationId } = this.#dependencies;
     const { atOnce } = throttleOf(kind, false);
-    return eventText(kind, await dataOf(organizationId, kind, ids.slice(-atOnce), ids.length > atOnce));
+    const more = ids.length > atOnce;
+    const data = await dataOf({ organizationId, binding }, kind, ids.slice(-atOnce), more);
+    return data === null ? "" : eventText(kind, data);
   }
 
   #wants(kind: ChangeKind): boolean {

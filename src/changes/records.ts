@@ -1,46 +1,91 @@
 import { SHOWN_TRANSACTION_FIELDS } from "../store/documents.ts";
 import type { ChangeKind } from "../contract/stream.ts";
+import { type BindingFilter, reachOf } from "../domain/binding.ts";
+import type { Binding } from "../domain/binding.ts";
 import type { Collections } from "../store/collections.ts";
+import { conditions } from "../store/newest-reads.ts";
 import { budgetView } from "../views/spend-limits.ts";
 import { agentView, approvalView, transactionView } from "../views/views.ts";
 
-/** The data of an event: records as they are now, in the order in which they changed, or ids alone. */
+/** The part of an organization that an event is for. */
+interface Audience {
+  readonly organizationId: string;
+  readonly binding: Binding;
+}
+
+/**
+ * The data of an event: records as they are now, in the order in which they changed, or ids alone. Null if nothing that changed is
+ * in the audience's part.
+ */
 export type EventData = (
-  organizationId: string,
+  audience: Audience,
   kind: ChangeKind,
   ids: readonly string[],
   more: boolean,
-) => Promise<object>;
+) => Promise<object | null>;
 
-type Records = Pick<Collections, "agents" | "approvals" | "events" | "shownTransactions">;
+type Records = Pick<Collections, "agents" | "approvals" | "events" | "shownTransactions" | "teams">;
 
 /** Reads the records that changed: all of one kind at once. */
 export const eventDataOf =
-  ({ agents, approvals, events, shownTransactions }: Records): EventData =>
-  async (organizationId, kind, ids, more) => {
-    const those = { _id: { $in: [...ids] }, organizationId };
-    switch (kind) {
-      case "approvals": {
-        const found = await approvals.find(those).toArray();
-        return { approvals: inOrder(ids, found).map(approvalView), more };
-      }
-      case "transactions": {
-        const found = await shownTransactions.find(those, { projection: SHOWN_TRANSACTION_FIELDS }).toArray();
-        return { transactions: inOrder(ids, found).map(transactionView), more };
-      }
-      case "agents": {
-        const found = await agents.find(those).toArray();
-        return { agents: inOrder(ids, found).map(agentView), more };
-      }
-      case "budgets": {
-        const found = await events.find(those).toArray();
-        const said = inOrder(ids, found).flatMap(({ data: { budget } }) => budget ?? []);
-        return { budgets: said.map(budgetView), more };
-      }
-      default:
-        return { ids, more };
-    }
+  (records: Records): EventData =>
+  async ({ binding, organizationId }, kind, ids, more) => {
+    const { bindingFilter, projects } = reachOf(binding);
+    const those = { _id: { $in: [...ids] }, organizationId, ...conditions({ ...bindingFilter }) };
+    const part = projects === null ? null : { bindingFilter, projects };
+    const found = await foundIn(records, kind, ids, those, part);
+    const isEmpty = Object.values(found).every(({ length }) => length === 0);
+    return isEmpty && !more && part !== null ? null : { ...found, more };
   };
+
+/** Filter of the records that changed. */
+interface Those {
+  readonly _id: { readonly $in: string[] };
+  readonly organizationId: string;
+}
+
+/** Part of an organization; null: all of it. */
+type Part = { readonly bindingFilter: BindingFilter; readonly projects: readonly string[] } | null;
+
+async function foundIn(
+  { agents, approvals, events, shownTransactions, teams }: Records,
+  kind: ChangeKind,
+  ids: readonly string[],
+  those: Those,
+  part: Part,
+): Promise<Readonly<Record<string, readonly unknown[]>>> {
+  switch (kind) {
+    case "approvals":
+      return { approvals: inOrder(ids, await approvals.find(those).toArray()).map(approvalView) };
+    case "transactions": {
+      const found = await shownTransactions.find(those, { projection: SHOWN_TRANSACTION_FIELDS }).toArray();
+      return { transactions: inOrder(ids, found).map(transactionView) };
+    }
+    case "agents":
+      return { agents: inOrder(ids, await agents.find(those).toArray()).map(agentView) };
+    case "budgets": {
+      const found = inOrder(ids, await events.find(those).toArray());
+      return { budgets: found.flatMap(({ data: { budget } }) => budget ?? []).map(budgetView) };
+    }
+    case "projects":
+      return { ids: part === null ? ids : ids.filter((id) => part.projects.includes(id)) };
+    case "teams":
+      return { ids: part === null ? ids : await teamsAmong(teams, ids, those, part) };
+    default:
+      return { ids };
+  }
+}
+
+async function teamsAmong(
+  teams: Records["teams"],
+  ids: readonly string[],
+  { organizationId }: Those,
+  { bindingFilter: { projectId, teamId } }: NonNullable<Part>,
+): Promise<readonly string[]> {
+  if (teamId !== undefined) return ids.filter((id) => teamId.includes(id));
+  const within = { _id: { $in: [...ids] }, organizationId, projectId: { $in: [...(projectId ?? [])] } };
+  return (await teams.find(within, { projection: { _id: 1 } }).toArray()).map(({ _id }) => _id);
+}
 
 function inOrder<T extends { readonly _id: string }>(ids: readonly string[], found: readonly T[]): T[] {
   const byId = new Map(found.map((one) => [one._id, one]));

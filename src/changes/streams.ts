@@ -1,7 +1,15 @@
 import type { Db } from "mongodb";
-import { ADMINS_KINDS, CHANGE_KINDS, type ChangeKind, type StreamEnd } from "../contract/stream.ts";
+import {
+  ADMINS_KINDS,
+  CHANGE_KINDS,
+  type ChangeKind,
+  type StreamEnd,
+  WHOLE_ORGANIZATION_KINDS,
+} from "../contract/stream.ts";
+import { isAdministrative } from "../domain/roles.ts";
 import { type Refusal, refusal } from "../domain/errors.ts";
 import { ok, refused, type Result } from "../domain/result.ts";
+import type { Binding } from "../domain/binding.ts";
 import type { SessionPrincipal } from "../identity/session-principal.ts";
 import { eventText, retryText } from "./events.ts";
 import { type Change, ChangeFeed } from "./feed.ts";
@@ -57,12 +65,13 @@ export interface StreamsDependencies {
   readonly onError: (error: unknown) => void;
 }
 
-/** All streams of changes of this process: one feed, and the followers of each organization. */
+/** All streams of changes of this process: one feed, and the followers of each part of an organization that callers may see. */
 export class Streams {
   readonly #dependencies: StreamsDependencies;
   readonly #feed: ChangeFeed;
   readonly #log = new ChangeLog();
-  readonly #organizations = new Map<string, OrganizationStream>();
+  /** By organization, then by binding. */
+  readonly #organizations = new Map<string, Map<string, OrganizationStream>>();
   readonly #open = new Set<Open>();
   #ticking: NodeJS.Timeout | null = null;
   #closing: NodeJS.Timeout | null = null;
@@ -75,7 +84,7 @@ export class Streams {
       {
         begun: (at) => {
           this.#log.begin(at);
-          for (const each of this.#organizations.values()) each.reset();
+          for (const parts of this.#organizations.values()) for (const each of parts.values()) each.reset();
         },
         changed: (changes) => this.#changed(changes),
         peopleChanged: (sessionIds, userIds) => {
@@ -148,8 +157,7 @@ export class Streams {
   }
 
   #follow(one: Open, lastEventId: string | null): void {
-    const { organizationId } = one.principal;
-    const organization = this.#organizationOf(organizationId);
+    const organization = this.#organizationOf(one.principal);
     if (lastEventId === null) {
       organization.follow(one);
       one.send(Buffer.from(eventText("ready", { resumed: false }, this.#feed.position)));
@@ -168,21 +176,28 @@ export class Streams {
     else if (!organization.has(one)) this.#endOne(one, "restart");
   }
 
-  #organizationOf(organizationId: string): OrganizationStream {
-    const known = this.#organizations.get(organizationId);
+  #organizationOf({ binding, organizationId }: SessionPrincipal): OrganizationStream {
+    const parts = this.#organizations.get(organizationId) ?? new Map<string, OrganizationStream>();
+    this.#organizations.set(organizationId, parts);
+    const known = parts.get(keyOf(binding));
     if (known !== undefined) return known;
     const { dataOf, onError } = this.#dependencies;
     const position = () => this.#feed.position;
-    const made = new OrganizationStream({ organizationId, dataOf, position, onError });
-    this.#organizations.set(organizationId, made);
+    const made = new OrganizationStream({ organizationId, binding, dataOf, position, onError });
+    parts.set(keyOf(binding), made);
     return made;
+  }
+
+  #partOf({ binding, organizationId }: SessionPrincipal): OrganizationStream | undefined {
+    return this.#organizations.get(organizationId)?.get(keyOf(binding));
   }
 
   #changed(changes: readonly Change[]): void {
     const { openedAt } = this.#feed;
     for (const change of changes) {
       this.#log.add(change);
-      if (change.position > openedAt) this.#organizations.get(change.organizationId)?.add(change);
+      if (change.position <= openedAt) continue;
+      for (const each of this.#organizations.get(change.organizationId)?.values() ?? []) each.add(change);
     }
   }
 
@@ -191,7 +206,7 @@ export class Streams {
     for (const one of this.#open) {
       if (now >= one.heartbeatAtMs) {
         one.heartbeatAtMs = now + HEARTBEAT_MS;
-        const organization = this.#organizations.get(one.principal.organizationId);
+        const organization = this.#partOf(one.principal);
         if (organization?.has(one) === true) one.line.send(eventText("heartbeat", {}, organization.sentUpTo));
       }
       if (now >= one.checkAtMs) {
@@ -226,12 +241,14 @@ export class Streams {
   }
 
   #leave(one: Open): void {
-    const { organizationId } = one.principal;
-    const organization = this.#organizations.get(organizationId);
-    organization?.leave(one);
-    for (const { principal } of this.#open) if (principal.organizationId === organizationId) return;
-    organization?.end();
-    this.#organizations.delete(organizationId);
+    const { binding, organizationId } = one.principal;
+    const part = this.#partOf(one.principal);
+    part?.leave(one);
+    for (const { principal } of this.#open) if (this.#partOf(principal) === part) return;
+    part?.end();
+    const parts = this.#organizations.get(organizationId);
+    parts?.delete(keyOf(binding));
+    if (parts?.size === 0) this.#organizations.delete(organizationId);
   }
 
   #closeLater(): void {
@@ -245,5 +262,8 @@ export class Streams {
   }
 }
 
-const mayReceive = ({ role }: SessionPrincipal, kind: ChangeKind): boolean =>
-  role !== "member" || !ADMINS_KINDS.has(kind);
+const keyOf = (binding: Binding): string => JSON.stringify(binding);
+
+const mayReceive = ({ binding, role }: SessionPrincipal, kind: ChangeKind): boolean =>
+  (isAdministrative(role) || !ADMINS_KINDS.has(kind)) &&
+  (binding.type === "organization" || !WHOLE_ORGANIZATION_KINDS.has(kind));

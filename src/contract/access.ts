@@ -31,9 +31,18 @@ export const manages = <K extends OrganizationScope | "never", S extends Resourc
   ...requirements,
 });
 
+/** A read, for everybody of the organization and for an organization's key with that scope. */
+export const reads = <K extends OrganizationScope | "never", S extends ResourceKind>(
+  organizationKey: K,
+  subject: S,
+): ManagementAccess<K, S> => manages(organizationKey, subject, { role: "auditor" });
+
 /** A person about themselves and their organization; never a key. */
 export const person = (requirements: Partial<PersonRequirements> = {}): ManagementAccess<"never", "none"> =>
   manages("never", "none", requirements);
 
 /** A person about their own account, also before they have enrolled the second factor that their organization requires. */
-export const ownAccount: ManagementAccess<"never", "none"> = { ...person(), beforeEnrolment: true };
+export const ownAccount: ManagementAccess<"never", "none"> = {
+  ...reads("never", "none"),
+  beforeEnrolment: true,
+};

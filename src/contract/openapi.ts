@@ -122,12 +122,18 @@ function describe(
   };
 }
 
-const ROLES = { member: null, admin: "the role admin or owner", owner: "the role owner" } as const;
+const ROLES = {
+  auditor: null,
+  member: "the role member, admin or owner",
+  admin: "the role admin or owner",
+  owner: "the role owner",
+} as const;
 
 /** Describes the role and step-up that a person needs, which OpenAPI's security can't express. */
 function peopleNeed(access: Access): string {
   if (access.kind !== "management") return "";
-  const needs = [ROLES[access.role], access.stepUp ? "a step-up within 5 minutes" : null];
+  const role = access.orAuditor === true ? "the role auditor, admin or owner" : ROLES[access.role];
+  const needs = [role, access.stepUp ? "a step-up within 5 minutes" : null];
   const named = needs.filter((need) => need !== null);
   return named.length === 0 ? "" : ` A person needs ${named.join(" and ")}.`;
 }

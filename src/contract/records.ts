@@ -270,13 +270,22 @@ const container = {
 export const project = z.strictObject(container).meta({ id: "Project" });
 export const team = z.strictObject({ ...container, projectId: uuid }).meta({ id: "Team" });
 
+/** The part of the organization that a person acts in, as answers have it. */
+export const boundTo = z
+  .strictObject({
+    type: z.enum(["organization", "project", "team"]),
+    ids: z.array(uuid).optional(),
+  })
+  .meta({ title: "BoundTo" });
+
 export const user = z
   .strictObject({
     id: uuid,
     name: z.string(),
     email: z.string(),
     emailVerified: z.boolean(),
-    role: z.enum(["owner", "admin", "member"]),
+    role: z.enum(["owner", "admin", "member", "auditor"]),
+    binding: boundTo,
     secondFactors: z.array(z.string()),
     createdAt: timestamp,
   })

@@ -40,6 +40,9 @@ export const CHANGE_KINDS = [
 /** Kinds that only owners and admins may read, and so receive. */
 export const ADMINS_KINDS: ReadonlySet<ChangeKind> = new Set(["organizationKeys", "webhooks"]);
 
+/** Kinds that a member who is bound to projects or teams does not read, and so does not receive. */
+export const WHOLE_ORGANIZATION_KINDS: ReadonlySet<ChangeKind> = new Set(["members", "invites"]);
+
 /** Why a stream is ended by the service. */
 export const STREAM_ENDS = ["credential", "role", "restart"] as const;
 export type StreamEnd = (typeof STREAM_ENDS)[number];

@@ -1,5 +1,6 @@
 import type { z } from "zod";
 import type { ErrorCode } from "../domain/errors.ts";
+import type { Role } from "../domain/roles.ts";
 import type { AgentTool, ManagementTool } from "./tool-names.ts";
 import type { BodySize } from "./body-size.ts";
 import type { RateClass } from "./rate-classes.ts";
@@ -15,7 +16,7 @@ export const ORGANIZATION_SCOPES = [
 ] as const;
 export type OrganizationScope = (typeof ORGANIZATION_SCOPES)[number];
 
-export type Role = "owner" | "admin" | "member";
+export type { Role };
 
 /**
  * Access to an operation. Only the pipeline enforces it, so an operation can't be reached in any other way; one
@@ -37,12 +38,14 @@ export interface AgentAccess {
 }
 
 /**
- * Subject of a management operation. It must be in the caller's organization (else 404) and within an organization
- * key's binding (else `OUTSIDE_BINDING`); the pipeline checks both and passes the record to the handler.
+ * Subject of a management operation. It must be in the caller's organization (else 404) and within the
+ * caller's binding (else `OUTSIDE_BINDING`); the pipeline checks both and passes the record to the handler.
  */
 export type ResourceKind =
-  /** No subject in a container: sessions, members, keys. */
+  /** No subject in a container: sessions, keys. */
   | "none"
+  /** The whole organization: nothing for a caller who is bound to a part of it. */
+  | "organization"
   /** Everything of a kind that the caller may see; the handler narrows its list by the reach that it is given. */
   | "list"
   /** The record that the path's `:id` names. */
@@ -75,6 +78,8 @@ export interface ManagementAccess<
   /** The scope an organization key needs; `never`: only people may do this. */
   readonly organizationKey: K;
   readonly subject: S;
+  /** Also for auditors, whose role is otherwise too low. */
+  readonly orAuditor?: true;
   /**
    * Allowed for people without the second factor that their organization requires: to enrol it, and for their own
    * account.

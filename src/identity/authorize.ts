@@ -1,13 +1,10 @@
-import type { Access, ManagementAccess, PersonRequirements, Role } from "../contract/types.ts";
+import type { Access, ManagementAccess, PersonRequirements } from "../contract/types.ts";
+import { outranks } from "../domain/roles.ts";
 import type { Refusal } from "../domain/errors.ts";
 import { refusal } from "../domain/errors.ts";
 import type { SessionPrincipal } from "./session-principal.ts";
 import { isSteppedUp } from "./session-principal.ts";
 import type { AgentPrincipal, OrganizationKeyPrincipal, Principal } from "./principals.ts";
-
-const RANK: Readonly<Record<Role, number>> = { member: 0, admin: 1, owner: 2 };
-
-export const outranks = (role: Role, other: Role): boolean => RANK[role] > RANK[other];
 
 /**
  * Whether the caller may do this at all, before anything of the request is validated: kind of credential, scope or tool, a second
@@ -29,6 +26,7 @@ export function authorize(access: Access, principal: Principal | null, now: Date
     case "session":
       if (principal.mustEnrol && access.beforeEnrolment !== true)
         return refusal("SECOND_FACTOR_ENROLMENT_REQUIRED");
+      if (access.orAuditor === true && principal.role === "auditor") return null;
       return authorizePerson(access, principal, now);
   }
 }

@@ -1,43 +1,25 @@
-import type { Binding, ManagementPrincipal } from "./principals.ts";
+import type { Binding } from "../domain/binding.ts";
+import { refusal, type Refusal } from "../domain/errors.ts";
+import type { Collections } from "../store/collections.ts";
+import type { KeyBinding, ManagementPrincipal } from "./principals.ts";
 
-/** The project and team that a record belongs to. A project belongs to itself and to no team. */
-export interface ContainerRef {
-  readonly projectId: string;
-  readonly teamId: string | null;
+/** The part of their organization that a member or an organization's key acts in. */
+export function bindingOf(principal: ManagementPrincipal): Binding {
+  const { binding } = principal;
+  return "id" in binding ? { type: binding.type, ids: [binding.id] } : binding;
 }
 
-const WHOLE_ORGANIZATION: Binding = { type: "organization" };
-
-/** People act in their whole organization; an organization's key inside its binding. */
-export const bindingOf = (principal: ManagementPrincipal): Binding =>
-  principal.type === "session" ? WHOLE_ORGANIZATION : principal.binding;
-
-export function covers(binding: Binding, container: ContainerRef): boolean {
-  if (binding.type === "organization") return true;
-  return (binding.type === "project" ? container.projectId : container.teamId) === binding.id;
-}
-
-/** Filter of a list of records that name their project and team. */
-export interface BindingFilter {
-  readonly projectId?: string;
-  readonly teamId?: string;
-}
-
-/** Part of its organization that a list may show, for records of each kind. */
-export interface Reach {
-  /** Teams, and agents, payments, approvals: they name their project, and their team. */
-  readonly bindingFilter: BindingFilter;
-  readonly projects: { readonly _id?: string } | "none";
-}
-
-/** A key that is bound to a team lists no projects, its own included. */
-export function reachOf(binding: Binding): Reach {
-  switch (binding.type) {
-    case "organization":
-      return { bindingFilter: {}, projects: {} };
-    case "project":
-      return { bindingFilter: { projectId: binding.id }, projects: { _id: binding.id } };
-    case "team":
-      return { bindingFilter: { teamId: binding.id }, projects: "none" };
-  }
+/** Refuses a binding to what is not the organization's, or is archived: a caller that can do nothing is a mistake. */
+export async function bindingRefusal(
+  { projects, teams }: Pick<Collections, "projects" | "teams">,
+  organizationId: string,
+  binding: Binding | KeyBinding,
+): Promise<Refusal | null> {
+  if (binding.type === "organization") return null;
+  const ids = "id" in binding ? [binding.id] : [...binding.ids];
+  const own = { _id: { $in: ids }, organizationId };
+  const found =
+    binding.type === "project" ? await projects.find(own).toArray() : await teams.find(own).toArray();
+  if (found.length < new Set(ids).size) return refusal("NOT_FOUND");
+  return found.every(({ archivedAt }) => archivedAt === null) ? null : refusal("CONTAINER_ARCHIVED");
 }

@@ -1,13 +1,16 @@
 import type { ClientSession } from "mongodb";
 import { type Refusal, refusal } from "../domain/errors.ts";
 import { ok, refused, type Result } from "../domain/result.ts";
-import { outranks } from "./authorize.ts";
+import { outranks } from "../domain/roles.ts";
 import { newId } from "../lib/ids.ts";
+import { definedFields } from "../store/lists.ts";
 import { INVITE_LINK_PURPOSE } from "./invite-link.ts";
 import { isDuplicateKey } from "../lib/duplicate-key.ts";
 import { changed, type Outcome, unchanged } from "../audit/notes.ts";
 import type { AuthContext, Mailing, WritingContext } from "./context.ts";
-import type { InviteDocument, Role, UserDocument } from "../store/identity-documents.ts";
+import type { Role } from "../contract/types.ts";
+import type { InviteDocument, UserDocument } from "../store/identity-documents.ts";
+import type { Binding } from "../domain/binding.ts";
 import { normalizeEmail } from "./email.ts";
 import { takeInviteSlot } from "./invite-caps.ts";
 import type { InviteAnswer } from "./invite-requests.ts";
@@ -40,6 +43,7 @@ export interface AcceptInviteInput {
 export interface CreateInviteInput {
   readonly email: string;
   readonly role: Role;
+  readonly binding?: Binding | undefined;
   readonly idempotencyKey?: string | undefined;
 }
 
@@ -78,10 +82,10 @@ export async function createInvite(
       const denied = await write(context, principal, invite, session);
       if (denied !== null) return unchanged(refused(denied));
       if (request !== null) await context.inviteRequests.keep(request, made, invite.createdAt, session);
-      const { _id: id, email, role } = invite;
+      const { _id: id, binding, email, role } = invite;
       return changed(ok({ ...made, isReplay: false }), {
         on: { type: "invite", id },
-        after: { email, role },
+        after: { email, role, ...definedFields({ binding }) },
       });
     }),
   );
@@ -94,7 +98,7 @@ export async function createInvite(
 function newInvite(
   context: AuthContext,
   { organizationId, userId }: SessionPrincipal,
-  input: Pick<CreateInviteInput, "email" | "role">,
+  { binding, ...input }: Pick<CreateInviteInput, "email" | "role" | "binding">,
   now: Date,
 ): { readonly invite: InviteDocument; readonly token: string } {
   const { accessProofs, mailing, randomBytes, sealer } = context;
@@ -111,6 +115,7 @@ function newInvite(
     email,
     emailNormalized: normalizeEmail(email),
     role: input.role,
+    ...(binding === undefined || binding.type === "organization" ? {} : { binding }),
     tokenHash: tokenMacs(context).make(token),
     createdBy: { type: "user", id: userId },
     createdAt: now,
@@ -207,13 +212,21 @@ export async function acceptInvite(
     invite === null ? null : await collections.organizations.findOne({ _id: invite.organizationId });
   if (invite === null || organization === null) return refused(refusal("NOT_FOUND"));
   await repairProvisioning(context, organization);
-  const { email, organizationId, role } = invite;
+  const { binding, email, organizationId, role } = invite;
   const issue = await chosenPasswordIssue(input.password, [email, input.name, organization.name]);
   if (issue !== null) return refused(invalid("password", issue));
   const { name, password } = input;
   // A mailed token is in the mail alone.
   const emailVerified = invite.mail !== null;
-  const person = { organizationId, name, email, emailVerified, role, password };
+  const person = {
+    organizationId,
+    name,
+    email,
+    emailVerified,
+    role,
+    password,
+    ...definedFields({ binding }),
+  };
   const user = await newUser(person, now, randomBytes, passwords, accessProofs);
   const joined = await join(context, invite, { user, organization }, now, input.userAgent);
   return joined.ok ? ok(await shownOnce(context, joined.value, now)) : joined;

@@ -1,10 +1,12 @@
 import type { ClientSession } from "mongodb";
 import { refusal } from "../domain/errors.ts";
 import { ok, refused, type Result } from "../domain/result.ts";
-import { outranks } from "./authorize.ts";
+import { isAdministrative, outranks } from "../domain/roles.ts";
 import { changed, type Outcome, unchanged } from "../audit/notes.ts";
 import type { AuthContext, WritingContext } from "./context.ts";
-import type { Role, UserDocument } from "../store/identity-documents.ts";
+import type { Role } from "../contract/types.ts";
+import type { UserDocument } from "../store/identity-documents.ts";
+import type { Binding, Bound } from "../domain/binding.ts";
 import type { SessionPrincipal } from "./session-principal.ts";
 import { userView, type UserView } from "./views.ts";
 
@@ -23,6 +25,12 @@ export interface RoleChanged {
 interface MemberChanged {
   readonly member: UserDocument;
   readonly lost: readonly LostKey[];
+}
+
+/** Rights of a member. A binding that is left out stays. */
+export interface Rights {
+  readonly role: Role;
+  readonly binding?: Binding | undefined;
 }
 
 /** End of the organization keys of a user who can't mint any more. */
@@ -48,28 +56,34 @@ export async function memberViews(
 }
 
 /**
- * Gives a member another role, which binds their open sessions from the next request on. Who becomes a `member` can't mint
+ * Gives a member other rights, which bind their open sessions from the next request on. A member or auditor can't mint
  * keys any more: the organization keys whose values they have seen are revoked with it, unless they are to be kept.
  */
 export async function changeRole(
   context: WritingContext,
   principal: SessionPrincipal,
   memberId: string,
-  role: Role,
+  { binding: chosen, role }: Rights,
   keys: KeysOnLeaving = REVOKED,
 ): Promise<Result<RoleChanged>> {
   const done = await changeMember<MemberChanged>(context, principal, memberId, async (member, session) => {
-    if (member.role === role) return unchanged(ok({ member, lost: [] }));
+    const binding = boundAs(role, chosen, member);
+    if (member.role === role && isSame(binding, member.binding ?? null))
+      return unchanged(ok({ member, lost: [] }));
     const reason = await changeRefusal(context, principal, member, session);
     if (reason !== null) return unchanged(refused(reason));
     const { accessProofs, collections } = context;
     // A new proof would make good whatever was changed besides.
     if (accessProofs.genuine("user", member) === null) return unchanged(refused(refusal("NOT_FOUND")));
-    const change = accessProofs.changed("user", member, { role });
+    const change = accessProofs.changed("user", member, { role, binding });
     await collections.users.updateOne({ _id: member._id }, { $set: change }, { session });
-    const lost = role === "member" ? await loseKeys(context, member, keys, session) : [];
-    const entry = { before: { role: member.role }, after: { role, ...keysNamed(lost, keys) } };
-    return changed(ok({ member: { ...member, role }, lost }), entry);
+    const lost = isAdministrative(role) ? [] : await loseKeys(context, member, keys, session);
+    const isRebound = !isSame(binding, member.binding ?? null);
+    const entry = {
+      before: { role: member.role, ...(isRebound ? { binding: member.binding ?? null } : {}) },
+      after: { role, ...(isRebound ? { binding } : {}), ...keysNamed(lost, keys) },
+    };
+    return changed(ok({ member: { ...member, role, binding }, lost }), entry);
   });
   if (!done.ok) return done;
   const { lost, member } = done.value;
@@ -77,6 +91,16 @@ export async function changeRole(
   if (view === undefined) return refused(refusal("NOT_FOUND"));
   return ok({ member: view, revokedOrganizationKeys: keys.keepKeys ? [] : lost });
 }
+
+/** Only members are bound. */
+function boundAs(role: Role, chosen: Binding | undefined, { binding = null }: UserDocument): Bound | null {
+  if (role !== "member") return null;
+  if (chosen === undefined) return binding;
+  return chosen.type === "organization" ? null : chosen;
+}
+
+const isSame = (one: Bound | null, other: Bound | null): boolean =>
+  one?.type === other?.type && one?.ids.toSorted().join() === other?.ids.toSorted().join();
 
 /**
  * Removes a member; their sessions, second factors and organization keys (unless they are to be kept) end with them, and

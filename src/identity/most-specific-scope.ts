@@ -1,7 +1,8 @@
 import type { Collections } from "../store/collections.ts";
-import { definedFields } from "../store/lists.ts";
+import type { EqualityFilter } from "../store/newest-reads.ts";
+import type { BindingFilter } from "../domain/binding.ts";
 
-/** Containers that a list is limited to: by its caller's filters, or by the binding of a key. */
+/** Containers that a list is limited to by its caller's filters. */
 export interface ContainerFilter {
   readonly projectId?: string | undefined;
   readonly teamId?: string | undefined;
@@ -51,16 +52,34 @@ export async function mostSpecificScope(
   records: Records,
   organizationId: string,
   filter: ContainerFilter,
-  binding: ContainerFilter,
-): Promise<Readonly<Record<string, string>> | null> {
-  const named: ContainerFilter = { ...binding, ...definedFields(filter) };
-  const isOutside = LEVELS.some((level) => binding[level] !== undefined && named[level] !== binding[level]);
-  if (isOutside) return null;
-  const level = LEVELS.find((each) => named[each] !== undefined);
-  const id = level === undefined ? undefined : named[level];
-  if (level === undefined || id === undefined) return { organizationId };
+  binding: BindingFilter,
+): Promise<EqualityFilter | null> {
+  const level = LEVELS.find((each) => filter[each] !== undefined);
+  const id = level === undefined ? undefined : filter[level];
+  if (level === undefined || id === undefined) return boundTo(organizationId, binding);
   const chain = await CHAIN_OF[level](records, id);
   if (chain?.organizationId !== organizationId) return null;
-  const isInAll = LEVELS.every((each) => named[each] === undefined || named[each] === chain[each]);
-  return isInAll ? { [level]: id } : null;
+  const isInAll = LEVELS.every((each) => filter[each] === undefined || filter[each] === chain[each]);
+  if (!isInAll) return null;
+  // A project that is named to a caller with teams: those of its teams that are the caller's.
+  if (binding.teamId !== undefined && level === "projectId") {
+    const within = { _id: { $in: [...binding.teamId] }, organizationId, projectId: id };
+    const teams = await records.teams.find(within, SCOPE_FIELDS).toArray();
+    return teams.length === 0 ? null : boundTo(organizationId, { teamId: teams.map(({ _id }) => _id) });
+  }
+  return isWithin(binding, chain) ? { [level]: id } : null;
+}
+
+const isWithin = ({ projectId, teamId }: BindingFilter, chain: Chain): boolean =>
+  [projectId?.includes(chain.projectId ?? ""), teamId?.includes(chain.teamId ?? "")].every(
+    (isCovered) => isCovered !== false,
+  );
+
+/** One value where there is one, so that the list reads one stretch of its index. */
+function boundTo(organizationId: string, { projectId, teamId }: BindingFilter): EqualityFilter {
+  const [field, ids] =
+    teamId === undefined ? (["projectId", projectId] as const) : (["teamId", teamId] as const);
+  if (ids === undefined) return { organizationId };
+  const [only] = ids;
+  return { [field]: ids.length === 1 && only !== undefined ? only : ids };
 }

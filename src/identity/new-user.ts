@@ -1,6 +1,8 @@
 import type { RandomBytes } from "../domain/api-key.ts";
 import { refusal, type Refusal } from "../domain/errors.ts";
-import type { Role, UserDocument } from "../store/identity-documents.ts";
+import type { Role } from "../contract/types.ts";
+import type { UserDocument } from "../store/identity-documents.ts";
+import type { Bound } from "../domain/binding.ts";
 import { normalizeEmail } from "./email.ts";
 import { newUuid } from "./ids.ts";
 import type { Passwords } from "./passwords.ts";
@@ -13,6 +15,7 @@ export interface NewUser {
   /** Whether they have shown that mail to it reaches them. */
   readonly emailVerified: boolean;
   readonly role: Role;
+  readonly binding?: Bound;
   readonly approvalMails?: true;
   /** Password that `chosenPasswordIssue` has nothing against. */
   readonly password: string;

@@ -3,6 +3,7 @@ import { refusal } from "../domain/errors.ts";
 import { ok, refused, type Result } from "../domain/result.ts";
 import { newId } from "../lib/ids.ts";
 import { isDuplicateKey } from "../lib/duplicate-key.ts";
+import { isAdministrative } from "../domain/roles.ts";
 import { changed, unchanged } from "../audit/notes.ts";
 import type { AuthContext, WritingContext } from "./context.ts";
 import type { PasskeyDocument } from "../store/identity-documents.ts";
@@ -150,7 +151,7 @@ export const removePasskey = (
     const one = await context.collections.passkeys.findOne(own, { session });
     if (one === null) return unchanged(refused(refusal("NOT_FOUND")));
     const others = secondFactors.filter((factor) => factor.id !== id);
-    const mustKeepOne = role !== "member" || secondFactorRequired === true;
+    const mustKeepOne = isAdministrative(role) || secondFactorRequired === true;
     if (mustKeepOne && others.length === 0) return unchanged(refused(refusal("LAST_FACTOR")));
     await context.collections.passkeys.deleteOne(own, { session });
     await holdFactors(context, user, others, session);

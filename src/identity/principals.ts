@@ -31,7 +31,7 @@ export interface CachedAgent {
 export type ManagementPrincipal = SessionPrincipal | OrganizationKeyPrincipal;
 
 /** The container that an organization's key may act in. */
-export type Binding =
+export type KeyBinding =
   { readonly type: "organization" } | { readonly type: "project" | "team"; readonly id: string };
 
 /** A machine of an organization, by its key, as the database has it at this request. */
@@ -43,7 +43,7 @@ export interface OrganizationKeyPrincipal {
   readonly organizationId: string;
   readonly organization: OrganizationDocument;
   readonly scopes: readonly OrganizationScope[];
-  readonly binding: Binding;
+  readonly binding: KeyBinding;
   /** Agents, projects and teams that the lineage may create in a UTC day. */
   readonly dailyCreateLimit: number;
 }

@@ -7,7 +7,6 @@ import type {
   AuthCollections,
   InviteDocument,
   PasskeyDocument,
-  Role,
   SessionDocument,
   UserDocument,
 } from "../store/identity-documents.ts";
@@ -21,7 +20,14 @@ import {
   type CreateInviteInput,
   revokeInvite,
 } from "./invites.ts";
-import { changeRole, type KeysOnLeaving, memberViews, removeMember, type RoleChanged } from "./members.ts";
+import {
+  changeRole,
+  type KeysOnLeaving,
+  memberViews,
+  removeMember,
+  type Rights,
+  type RoleChanged,
+} from "./members.ts";
 import {
   changeOrganizationSettings,
   type OrganizationSettings,
@@ -118,7 +124,7 @@ export interface AuthWrites {
   changeRole(
     principal: SessionPrincipal,
     memberId: string,
-    role: Role,
+    rights: Rights,
     keys?: KeysOnLeaving,
   ): Promise<Result<RoleChanged>>;
   removeMember(principal: SessionPrincipal, memberId: string, keys?: KeysOnLeaving): Promise<Result<null>>;
@@ -167,7 +173,7 @@ const writesIn = (context: WritingContext): AuthWrites => ({
     signInWithPasskey(context, response, noteAffected, userAgent),
   stepUp: (principal, input) => stepUp(context, principal, input),
   setUp: (input) => setUp(context, input),
-  changeRole: (principal, memberId, role, keys) => changeRole(context, principal, memberId, role, keys),
+  changeRole: (principal, memberId, rights, keys) => changeRole(context, principal, memberId, rights, keys),
   removeMember: (principal, memberId, keys) => removeMember(context, principal, memberId, keys),
   createInvite: (principal, input) => createInvite(context, principal, input),
   revokeInvite: (principal, id) => revokeInvite(context, principal, id),

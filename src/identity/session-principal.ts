@@ -1,9 +1,10 @@
+import type { Role } from "../contract/types.ts";
 import type {
   AuthenticationMethod,
   OrganizationDocument,
-  Role,
   UserDocument,
 } from "../store/identity-documents.ts";
+import type { Binding } from "../domain/binding.ts";
 
 /** Person behind a session, as the database has it at this request. */
 export interface SessionPrincipal {
@@ -15,6 +16,8 @@ export interface SessionPrincipal {
   readonly name: string;
   /** The role of this moment, whatever the token says. */
   readonly role: Role;
+  /** Likewise. */
+  readonly binding: Binding;
   readonly organization: OrganizationDocument;
   readonly signedInAt: Date;
   readonly amr: readonly AuthenticationMethod[];

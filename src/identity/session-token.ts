@@ -1,7 +1,8 @@
 import { createHash } from "node:crypto";
 import { errors, jwtVerify, SignJWT } from "jose";
 import { z } from "zod";
-import type { AuthenticationMethod, Role } from "../store/identity-documents.ts";
+import type { Role } from "../contract/types.ts";
+import type { AuthenticationMethod } from "../store/identity-documents.ts";
 import type { SigningKey } from "./signing-key.ts";
 
 /** A token lives 15 minutes. */

@@ -294,6 +294,7 @@ function principalOf({ session, user, organization }: LiveSession, mustEnrol: bo
     email: user.email,
     name: user.name,
     role: user.role,
+    binding: user.binding ?? { type: "organization" },
     organization,
     signedInAt: session.createdAt,
     amr: session.amr,

@@ -4,10 +4,16 @@ import type {
   OrganizationDocument,
   PasskeyDocument,
   Plan,
-  Role,
   SecondFactorKind,
   UserDocument,
 } from "../store/identity-documents.ts";
+import type { Role } from "../contract/types.ts";
+import { isAdministrative } from "../domain/roles.ts";
+import type { z } from "zod";
+import type { boundTo } from "../contract/records.ts";
+import type { Bound } from "../domain/binding.ts";
+
+type BindingView = z.output<typeof boundTo>;
 
 /** A person as the API shows them. */
 export interface UserView {
@@ -16,6 +22,7 @@ export interface UserView {
   readonly email: string;
   readonly emailVerified: boolean;
   readonly role: Role;
+  readonly binding: BindingView;
   readonly createdAt: string;
   readonly secondFactors: readonly SecondFactorKind[];
 }
@@ -28,12 +35,19 @@ export interface OrganizationView {
   readonly status: OrganizationDocument["status"];
 }
 
+/** The part of the organization that a person acts in, or an invited one will. */
+const bindingView = (bound: Bound | null | undefined): BindingView =>
+  bound === null || bound === undefined
+    ? { type: "organization" }
+    : { type: bound.type, ids: [...bound.ids] };
+
 export const userView = (user: UserDocument, factors: readonly FactorDocument[]): UserView => ({
   id: user._id,
   name: user.name,
   email: user.email,
   emailVerified: user.emailVerified,
   role: user.role,
+  binding: bindingView(user.binding),
   createdAt: user.createdAt.toISOString(),
   secondFactors: confirmedFactorKinds(factors),
 });
@@ -46,10 +60,20 @@ export const organizationView = (organization: OrganizationDocument): Organizati
 });
 
 /** An invite as the API shows it. */
-export const inviteView = ({ _id, createdAt, createdBy, email, expiresAt, mail, role }: InviteDocument) => ({
+export const inviteView = ({
+  _id,
+  binding,
+  createdAt,
+  createdBy,
+  email,
+  expiresAt,
+  mail,
+  role,
+}: InviteDocument) => ({
   id: _id,
   email,
   role,
+  binding: bindingView(binding),
   delivery: mail?.state ?? ("link" as const),
   createdBy,
   createdAt: createdAt.toISOString(),
@@ -75,7 +99,7 @@ export function factorEnrolment(
 ): FactorEnrolment {
   if (factors.some(isInForce)) return null;
   if (secondFactorRequired === true) return "required";
-  return role === "member" ? null : "recommended";
+  return isAdministrative(role) ? "recommended" : null;
 }
 
 export const isPasskey = (factor: FactorDocument): factor is PasskeyDocument => factor.kind === "passkey";

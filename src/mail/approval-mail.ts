@@ -2,6 +2,9 @@ import type { Db } from "mongodb";
 import type { ApprovalMailEnd } from "../domain/approval-mails.ts";
 import type { ApprovalMailInput, MailedPerson } from "../messages/mail.ts";
 import type { Clock } from "../payments/ports.ts";
+import { reachOf } from "../domain/binding.ts";
+import type { UserDocument } from "../store/identity-documents.ts";
+import { conditions } from "../store/newest-reads.ts";
 import { mailCollections } from "../store/mail-documents.ts";
 import { approvalText, digestText, type MailedApproval } from "./approval-text.ts";
 import type { Mail, MailMessage } from "./mail.ts";
@@ -24,8 +27,8 @@ export async function mailApprovals(
   { mail: about, ...person }: ApprovalMailInput,
 ): Promise<Exclude<ApprovalMailEnd, "unsent">> {
   const { organizationId } = person;
-  const email = await addressOf(db, person);
-  if (email === null) return "unwanted";
+  const recipient = await recipientOf(db, person);
+  if (recipient === null) return "unwanted";
   const { approvals, organizations } = mailCollections(db);
   const undecided = {
     organizationId,
@@ -34,6 +37,7 @@ export async function mailApprovals(
       ? { _id: about.approvalId }
       : { createdAt: { $gte: new Date(about.since), $lte: new Date(about.through) } }),
     expiresAt: { $gt: clock() },
+    ...conditions({ ...reachOf(recipient.binding ?? { type: "organization" }).bindingFilter }),
   };
   const [organization, listed, count] = await Promise.all([
     organizations.findOne({ _id: organizationId }),
@@ -47,7 +51,7 @@ export async function mailApprovals(
     listed.length === 1
       ? { id: singleId(first, person), ...approvalText(first, place) }
       : { id: digestId(about, person), ...digestText(listed, count, place) };
-  return await mail.send({ to: email, ...said });
+  return await mail.send({ to: recipient.email, ...said });
 }
 
 /** Stable per approval and person, so that a mail that is sent again is recognized as the same. */
@@ -58,12 +62,18 @@ const digestId = (about: ApprovalMailInput["mail"], { userId }: MailedPerson): M
     ? `${about.approvalId}-${userId}`
     : `approvals-${about.since}-${about.through}-${userId}`;
 
-/** The person's address; null: they have left, have switched mails off, or may decide nothing for want of a second factor. */
-async function addressOf(db: Db, { organizationId, userId }: MailedPerson): Promise<string | null> {
+/**
+ * The person; null: they have left, have switched mails off, or may decide nothing, as an
+ * auditor or for want of a second factor.
+ */
+async function recipientOf(
+  db: Db,
+  { organizationId, userId }: MailedPerson,
+): Promise<Pick<UserDocument, "binding" | "email"> | null> {
   const { factors, users } = mailCollections(db);
   const user = await users.findOne({ _id: userId, organizationId, approvalMails: true });
-  if (user === null) return null;
-  if (user.secondFactorRequired !== true) return user.email;
+  if (user === null || user.role === "auditor") return null;
+  if (user.secondFactorRequired !== true) return user;
   const inForce = { userId, $or: [{ kind: "passkey" as const }, { confirmed: { $ne: null } }] };
-  return (await factors.findOne(inForce)) === null ? null : user.email;
+  return (await factors.findOne(inForce)) === null ? null : user;
 }

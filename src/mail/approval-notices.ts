@@ -3,6 +3,7 @@ import pLimit from "p-limit";
 import { type HeldPayment, MAILED_PEOPLE_MAX } from "../domain/approval-mails.ts";
 import type { MailedPerson } from "../messages/mail.ts";
 import type { EventDocument } from "../store/documents.ts";
+import { type ContainerRef, covers } from "../domain/binding.ts";
 import { mailCollections } from "../store/mail-documents.ts";
 
 /** Signals in flight. */
@@ -26,22 +27,36 @@ export async function noticeHeld(
   let told = 0;
   for (const [organizationId, held] of heldByOrganization(events)) {
     const people = await users
-      .find({ organizationId, approvalMails: true }, { projection: { _id: 1 } })
+      .find(
+        { organizationId, approvalMails: true, role: { $ne: "auditor" } },
+        { projection: { _id: 1, binding: 1 } },
+      )
       .sort({ _id: 1 })
       .limit(MAILED_PEOPLE_MAX)
       .toArray();
-    await pLimit(SIGNALS_MAX).map(people, ({ _id }) => tell({ organizationId, userId: _id }, held));
-    told += people.length;
+    const concerned = people.flatMap(({ _id, binding }) => {
+      const theirs = held.filter(({ container }) => covers(binding ?? { type: "organization" }, container));
+      return theirs.length === 0 ? [] : [{ userId: _id, held: theirs.map(({ payment }) => payment) }];
+    });
+    await pLimit(SIGNALS_MAX).map(concerned, (each) =>
+      tell({ organizationId, userId: each.userId }, each.held),
+    );
+    told += concerned.length;
   }
   return told;
 }
 
-function heldByOrganization(events: readonly EventDocument[]): ReadonlyMap<string, readonly HeldPayment[]> {
-  const heldIn = new Map<string, HeldPayment[]>();
+interface Held {
+  readonly payment: HeldPayment;
+  readonly container: ContainerRef;
+}
+
+function heldByOrganization(events: readonly EventDocument[]): ReadonlyMap<string, readonly Held[]> {
+  const heldIn = new Map<string, Held[]>();
   for (const { data, organizationId, type } of events) {
     if (type !== "approval.requested" || data.approval === undefined) continue;
     const { _id: approvalId, createdAt } = data.approval;
-    const held = { approvalId, heldAt: createdAt.getTime() };
+    const held = { payment: { approvalId, heldAt: createdAt.getTime() }, container: data.approval };
     heldIn.set(organizationId, [...(heldIn.get(organizationId) ?? []), held]);
   }
   return heldIn;

@@ -1,10 +1,11 @@
+import type { Role } from "../contract/types.ts";
 import { inertText } from "./inert-text.ts";
 import type { MailMessage } from "./mail.ts";
 
 export interface InviteTextInput {
   readonly organization: string;
   readonly inviter: string;
-  readonly role: "owner" | "admin" | "member";
+  readonly role: Role;
   readonly link: string;
   readonly expiresAt: Date;
 }

@@ -1,4 +1,6 @@
 import type { Collection, Db } from "mongodb";
+import type { Role } from "../contract/types.ts";
+import type { Bound } from "../domain/binding.ts";
 import type { WalletRecord } from "./documents.ts";
 import type { InviteMail } from "./mail-documents.ts";
 import type { OrganizationKeyDocument } from "./organization-key-documents.ts";
@@ -6,10 +8,6 @@ import type { OrganizationKeyDocument } from "./organization-key-documents.ts";
 /** Plan that an organization pays for; it decides the limits. */
 export const PLANS = ["free", "pro", "enterprise"] as const;
 export type Plan = (typeof PLANS)[number];
-
-/** Role of a person, which says what they may do in the organization. */
-export const ROLES = ["owner", "admin", "member"] as const;
-export type Role = (typeof ROLES)[number];
 
 export interface OrganizationDocument {
   readonly _id: string;
@@ -53,6 +51,8 @@ export interface UserDocument {
   /** Whether mail to it is known to reach them; else it is unverified. */
   readonly emailVerified: boolean;
   readonly role: Role;
+  /** Containers that a member is bound to; null or missing: none, they act in the whole organization. */
+  readonly binding?: Bound | null;
   /** Argon2id, in the PHC string format. */
   readonly passwordHash: string;
   readonly createdAt: Date;
@@ -204,6 +204,8 @@ export interface InviteDocument {
   readonly email: string;
   readonly emailNormalized: string;
   readonly role: Role;
+  /** Containers that the member will be bound to; missing: none. */
+  readonly binding?: Bound;
   /** HMAC of the token, which itself is not kept. */
   readonly tokenHash: string;
   /** Creator, who need not be a member any more. */

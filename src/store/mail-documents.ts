@@ -1,4 +1,6 @@
 import type { Collection, Db } from "mongodb";
+import type { Role } from "../contract/types.ts";
+import type { Bound } from "../domain/binding.ts";
 import { type ApprovalDocument, COLLECTIONS } from "./documents.ts";
 
 /** The state of an invite's mail. */
@@ -15,7 +17,7 @@ export interface MailedInvite {
   readonly _id: string;
   readonly organizationId: string;
   readonly email: string;
-  readonly role: "owner" | "admin" | "member";
+  readonly role: Role;
   readonly createdBy: { readonly id: string };
   readonly createdAt: Date;
   readonly expiresAt: Date;
@@ -33,6 +35,8 @@ interface Named {
 interface Person extends Named {
   readonly organizationId: string;
   readonly email: string;
+  readonly role: Role;
+  readonly binding?: Bound | null;
   readonly approvalMails?: true;
   readonly secondFactorRequired?: true;
 }

@@ -23,7 +23,7 @@ export interface Selection<T extends Listed> {
   readonly collection: Collection<T>;
   /**
    * The filter that they have in common, in the order of the index that holds them (`newestFirst`), so that no other record is read.
-   * With an `_id` it is that record, if it has the rest as well. Null: there are none.
+   * With an `_id` it is that record, or those few, if they have the rest as well. Null: there are none.
    */
   readonly equals: EqualityFilter | null;
   /** A further filter. What does not fit is read and passed over: without `paths` there must be little of it. */
@@ -55,12 +55,11 @@ export async function readNewest<T extends Listed>(
 ): Promise<T[]> {
   const { collection, equals, indexed = [], newestBy = "createdAt", projection = {} } = selection;
   if (equals === null) return [];
-  const isOne = "_id" in equals;
-  // Behind one record there is none.
-  if (isOne && after !== null) return [];
-  const hint = isOne ? { _id: 1 } : newestFirst(Object.keys(equals), newestBy, indexed);
+  const isNamed = "_id" in equals;
+  const filter = isNamed ? filterOfNamed(selection, after) : filterOf(selection, after);
+  const hint = isNamed ? { _id: 1 } : newestFirst(Object.keys(equals), newestBy, indexed);
   const found = await collection
-    .find(filterOf(selection, after), { projection, hint })
+    .find(filter, { projection, hint })
     .sort({ [newestBy]: -1, _id: -1 })
     .limit(limit)
     // More than there can be: the first answer is the last one, and no cursor stays open.
@@ -68,6 +67,31 @@ export async function readNewest<T extends Listed>(
     .toArray();
   return stored<T>(found);
 }
+
+/** Named records are few: they are read by their ids, and put in order. */
+function filterOfNamed<T extends Listed>(selection: Selection<T>, after: Position | null): Filter<T>;
+function filterOfNamed(
+  { equals, newestBy = "createdAt", since = null, until = null, where = {} }: Selection<Listed>,
+  after: Position | null,
+): Filter<Listed> {
+  const bounds = { ...(since === null ? {} : { $gte: since }), ...(until === null ? {} : { $lt: until }) };
+  const behind = after === null ? {} : notBefore(after, newestBy);
+  return { $and: [conditions(equals ?? {}), spanOf(newestBy, bounds), where, behind] };
+}
+
+/** What comes after a position, newest first. */
+export const notBefore = ({ id, madeAt }: Position, newestBy: TimeField = "createdAt"): Document => ({
+  $or: [{ [newestBy]: { $lt: madeAt } }, { [newestBy]: madeAt, _id: { $lt: id } }],
+});
+
+/** The conditions as a filter of MongoDB. */
+export const conditions = (equals: EqualityFilter): Document =>
+  Object.fromEntries(
+    Object.entries(equals).map(([field, value]) => [
+      field,
+      typeof value === "string" ? value : { $in: value },
+    ]),
+  );
 
 /**
  * One stretch of the index, or several that MongoDB merges in their order. Spelled out as index ranges, since a condition on

@@ -1,6 +1,6 @@
 import type { Document } from "mongodb";
 import type { OrganizationScope } from "../contract/types.ts";
-import type { Binding } from "../identity/principals.ts";
+import type { KeyBinding } from "../identity/principals.ts";
 
 /** An organization's API key. Only when it dies is it ever changed. */
 export interface OrganizationKeyDocument extends Document {
@@ -11,7 +11,7 @@ export interface OrganizationKeyDocument extends Document {
   hash: string;
   last4: string;
   scopes: OrganizationScope[];
-  binding: Binding;
+  binding: KeyBinding;
   dailyCreateLimit: number;
   /** The id of the first key of those that were rotated into each other. */
   lineageId: string;

@@ -1,8 +1,9 @@
 import type { Document, Filter } from "mongodb";
 import { newestFirst } from "./newest-first.ts";
 import {
-  type EqualityFilter,
+  conditions,
   type Listed,
+  notBefore,
   type Path,
   type Position,
   positionOf,
@@ -147,18 +148,6 @@ function within<T extends Listed>(
   const times = { ...newest, ...(from === null ? {} : { $gte: from }) };
   return Object.keys(times).length === 0 ? {} : { createdAt: times };
 }
-
-const notBefore = ({ id, madeAt }: Position): Document => ({
-  $or: [{ createdAt: { $lt: madeAt } }, { createdAt: madeAt, _id: { $lt: id } }],
-});
-
-const conditions = (equals: EqualityFilter): Document =>
-  Object.fromEntries(
-    Object.entries(equals).map(([field, value]) => [
-      field,
-      typeof value === "string" ? value : { $in: value },
-    ]),
-  );
 
 function timeOf({ createdAt }: Document): Date {
   if (!(createdAt instanceof Date)) throw new Error("a record does not say when it was made");

@@ -31,6 +31,7 @@ async function owner({ organization: { organizationId }, service }: World): Prom
     email: "a@example.com",
     name: "A",
     role: "owner",
+    binding: { type: "organization" },
     signedInAt: new Date(),
     amr: ["pwd"],
     stepUpExpiresAt: null,

@@ -33,6 +33,8 @@ interface ManagementRow extends Needs {
   readonly beforeEnrolment?: true;
   /** `isForPeople`: no key may ask for it. */
   readonly variants?: readonly ({ readonly body: object; readonly isForPeople?: true } & Needs)[];
+  /** An auditor may, too, although the role is below. */
+  readonly orAuditor?: true;
 }
 
 const anyone: PublicRow = { who: "anyone" };
@@ -45,8 +47,10 @@ const manage = (scope: OrganizationScope | null, needs: Partial<Needs> = {}): Ma
   stepUp: false,
   ...needs,
 });
+/** What everybody of the organization may read. */
+const read = (scope: OrganizationScope | null): ManagementRow => manage(scope, { role: "auditor" });
 /** About one's own account. */
-const own: ManagementRow = { ...manage(null), beforeEnrolment: true };
+const own: ManagementRow = { ...read(null), beforeEnrolment: true };
 const admin = { role: "admin" } as const;
 const adminSteppedUp = { role: "admin", stepUp: true } as const;
 const ownerSteppedUp = { role: "owner", stepUp: true } as const;
@@ -62,11 +66,11 @@ const stops = (scope: OrganizationScope | null): ManagementRow => ({
 
 const containerRows = (scopes: { readonly read: OrganizationScope; readonly write: OrganizationScope }) => ({
   create: manage(scopes.write, admin),
-  read: manage(scopes.read),
+  read: read(scopes.read),
   change: manage(null, admin),
   archive: manage(null, adminSteppedUp),
   // A write's precondition, so a key needs the write's scope.
-  readBudget: manage(scopes.write),
+  readBudget: read(scopes.write),
   setBudget: manage(scopes.write, admin),
 });
 const projects = containerRows({ read: "projects:read", write: "projects:write" });
@@ -89,8 +93,8 @@ export const ACCESS: Readonly<Record<OperationId, Row>> = {
   endOtherSessions: own,
   getNotifications: own,
   updateNotifications: own,
-  stepUp: manage(null),
-  stepUpOptions: manage(null),
+  stepUp: read(null),
+  stepUpOptions: read(null),
 
   passkeySignInOptions: anyone,
   signInWithPasskey: anyone,
@@ -98,10 +102,10 @@ export const ACCESS: Readonly<Record<OperationId, Row>> = {
   passkeyOptions: own,
   enrollPasskey: own,
   listPasskeys: own,
-  updatePasskey: manage(null, { stepUp: true }),
-  removePasskey: manage(null, { stepUp: true }),
+  updatePasskey: manage(null, { role: "auditor", stepUp: true }),
+  removePasskey: manage(null, { role: "auditor", stepUp: true }),
 
-  getOrganization: manage(null),
+  getOrganization: read(null),
   updateOrganization: {
     ...manage(null, admin),
     variants: [
@@ -112,12 +116,12 @@ export const ACCESS: Readonly<Record<OperationId, Row>> = {
     ],
   },
 
-  // Owners and admins: it tells what everybody did, and from where.
-  listAuditLog: manage(null, admin),
-  exportAuditLog: manage(null, admin),
-  verifyAuditLog: manage(null, admin),
+  // Owners, admins and auditors: it tells what everybody did, and from where.
+  listAuditLog: { ...manage(null, admin), orAuditor: true },
+  exportAuditLog: { ...manage(null, admin), orAuditor: true },
+  verifyAuditLog: { ...manage(null, admin), orAuditor: true },
 
-  listMembers: manage(null),
+  listMembers: read(null),
   updateMember: {
     ...manage(null, adminSteppedUp),
     variants: [
@@ -132,10 +136,11 @@ export const ACCESS: Readonly<Record<OperationId, Row>> = {
       { body: { role: "owner" }, role: "owner", stepUp: true },
       { body: { role: "admin" }, ...adminSteppedUp },
       { body: { role: "member" }, role: "admin", stepUp: false },
+      { body: { role: "auditor" }, role: "admin", stepUp: false },
     ],
   },
   // A member reads everything but keys and webhooks.
-  listInvites: manage(null),
+  listInvites: read(null),
   revokeInvite: manage(null, admin),
 
   mintOrganizationKey: manage(null, adminSteppedUp),
@@ -173,31 +178,31 @@ export const ACCESS: Readonly<Record<OperationId, Row>> = {
   getTeamBudget: teams.readBudget,
   setTeamBudget: teams.setBudget,
   // A read that is a write's precondition needs the write scope; a member reads everything but keys and webhooks.
-  getProjectCalendar: manage("projects:write"),
+  getProjectCalendar: read("projects:write"),
   setProjectCalendar: manage("projects:write", adminSteppedUp),
-  getProjectApprovalRules: manage("projects:write"),
+  getProjectApprovalRules: read("projects:write"),
   setProjectApprovalRules: manage("projects:write", admin),
-  getTeamApprovalRules: manage("teams:write"),
+  getTeamApprovalRules: read("teams:write"),
   setTeamApprovalRules: manage("teams:write", admin),
-  getProjectRestrictions: manage("projects:write"),
+  getProjectRestrictions: read("projects:write"),
   setProjectRestrictions: manage("projects:write", admin),
-  getTeamRestrictions: manage("teams:write"),
+  getTeamRestrictions: read("teams:write"),
   setTeamRestrictions: manage("teams:write", admin),
 
   createAgent: manage("agents:write", admin),
-  listAgents: manage("agents:read"),
-  summarizeAgents: manage("agents:read"),
-  getAgent: manage("agents:read"),
-  connectAgent: manage("agents:read"),
-  getAgentWallet: manage("agents:read"),
-  getAgentBudgetPolicy: manage("agents:write"),
+  listAgents: read("agents:read"),
+  summarizeAgents: read("agents:read"),
+  getAgent: read("agents:read"),
+  connectAgent: read("agents:read"),
+  getAgentWallet: read("agents:read"),
+  getAgentBudgetPolicy: read("agents:write"),
   updateAgentBudgetPolicy: manage("agents:write", adminSteppedUp),
   requestRaise: agent("request_raise"),
-  listRaiseRequests: manage("agents:read"),
-  getRaiseRequest: manage("agents:read"),
+  listRaiseRequests: read("agents:read"),
+  getRaiseRequest: read("agents:read"),
   grantRaiseRequest: manage(null, adminSteppedUp),
   refuseRaiseRequest: manage(null),
-  getAgentRestrictions: manage("agents:write"),
+  getAgentRestrictions: read("agents:write"),
   setAgentRestrictions: manage("agents:write", adminSteppedUp),
   updateAgent: manage(null, admin),
   mintAgentKey: manage(null, adminSteppedUp),
@@ -233,17 +238,17 @@ export const ACCESS: Readonly<Record<OperationId, Row>> = {
   listCardLedger: manage(null, admin),
 
   // For pages: a person's, never a key's.
-  streamChanges: manage(null),
+  streamChanges: read(null),
 
-  getTransaction: manage("agents:read"),
-  getTransactionStory: manage("agents:read"),
-  listTransactions: manage("agents:read"),
-  exportTransactions: manage("agents:read"),
-  summarizeTransactions: manage("agents:read"),
-  getApproval: manage("agents:read"),
-  getApprovalContext: manage("agents:read"),
-  listPendingApprovals: manage("agents:read"),
-  listCompletedApprovals: manage("agents:read"),
+  getTransaction: read("agents:read"),
+  getTransactionStory: read("agents:read"),
+  listTransactions: read("agents:read"),
+  exportTransactions: read("agents:read"),
+  summarizeTransactions: read("agents:read"),
+  getApproval: read("agents:read"),
+  getApprovalContext: read("agents:read"),
+  listPendingApprovals: read("agents:read"),
+  listCompletedApprovals: read("agents:read"),
   approveApproval: manage(null),
   denyApproval: manage(null),
   decideApprovals: manage(null),

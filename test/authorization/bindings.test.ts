@@ -13,11 +13,14 @@ import { askRaise } from "../support/raises.ts";
 import { seed } from "../support/seed.ts";
 import { someOrAll } from "../support/soak.ts";
 import { elevate, newWorld, type World } from "../support/world.ts";
-import { mintKey } from "./scene.ts";
+import { EventReader } from "../support/event-stream.ts";
+import { outranks } from "../../src/domain/roles.ts";
+import type { Bound } from "../../src/domain/binding.ts";
+import { mintKey, sessionOf } from "./scene.ts";
 import { restricting } from "../support/restrictions.ts";
 
 /**
- * What a key's binding lets it reach: an organization with two projects, a key for each binding, and everything that
+ * What a binding lets its caller reach: an organization with two projects, a key and a member for each binding, and everything that
  * an operation can act on, once inside and once outside each of them, and once of another organization.
  */
 interface Place {
@@ -49,12 +52,17 @@ async function newPlace(world: World, projectId: string): Promise<Place> {
 }
 
 /** What lies in a container. */
-type Acted = Exclude<ResourceKind, "none" | "list" | "newProject">;
+type Acted = Exclude<ResourceKind, "none" | "organization" | "list" | "newProject">;
 
-interface Key {
+interface Key extends Reach {
   readonly name: string;
+  /** Whether a person has it, with the role of a member. */
+  readonly isMember: boolean;
   readonly token: string;
-  /** Whether the binding covers an agent's or team's place; null for the organization. */
+}
+
+interface Reach {
+  /** Whether the binding covers an agent's or team's place. */
   readonly covers: (place: Pick<Place, "projectId" | "teamId">) => boolean;
   readonly coversProject: (projectId: string) => boolean;
 }
@@ -62,6 +70,9 @@ interface Key {
 const create = () => ({ body: { name: "New", idempotencyKey: randomUUID() } });
 
 const live = ({ counts }: Output<"summarizeAgents">): number => counts.active + counts.paused;
+
+/** Decisions by people, which can be made once. */
+const DECISIONS: readonly OperationId[] = ["approveApproval", "denyApproval"];
 
 const OF_TRANSACTIONS: readonly OperationId[] = [
   "listTransactions",
@@ -75,7 +86,7 @@ const PAGING: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   summarizeTransactions: { groupBy: "agent" },
 };
 
-describe(`a key acts only inside its binding (TEST_SEED=${seed})`, () => {
+describe(`keys and members act only inside their binding (TEST_SEED=${seed})`, () => {
   const random = new Random(seed);
   let world: World;
   let stranger: World;
@@ -95,23 +106,39 @@ describe(`a key acts only inside its binding (TEST_SEED=${seed})`, () => {
     elsewhere = await newPlace(world, second);
     foreign = await newPlace(stranger, await newProject(stranger));
     const all = ORGANIZATION_SCOPES;
+    const member = (binding: Bound) => sessionOf(world, "member", false, { binding });
+    const ofAll = { covers: () => true, coversProject: () => true };
+    const ofProject: Reach = {
+      covers: ({ projectId }) => projectId === first,
+      coversProject: (projectId) => projectId === first,
+    };
+    const ofTeam: Reach = { covers: ({ teamId }) => teamId === here.teamId, coversProject: () => false };
+    const [teamHere, teamElsewhere] = [here.teamId, elsewhere.teamId];
     keys = [
-      {
-        name: "the organization's key",
-        token: await mintKey(world, all),
-        covers: () => true,
-        coversProject: () => true,
-      },
+      { name: "the organization's key", token: await mintKey(world, all), isMember: false, ...ofAll },
       {
         name: "a project's key",
         token: await mintKey(world, all, { type: "project", id: first }),
-        covers: ({ projectId }) => projectId === first,
-        coversProject: (projectId) => projectId === first,
+        isMember: false,
+        ...ofProject,
       },
       {
         name: "a team's key",
-        token: await mintKey(world, all, { type: "team", id: here.teamId }),
-        covers: ({ teamId }) => teamId === here.teamId,
+        token: await mintKey(world, all, { type: "team", id: teamHere }),
+        isMember: false,
+        ...ofTeam,
+      },
+      {
+        name: "a project's member",
+        token: await member({ type: "project", ids: [first] }),
+        isMember: true,
+        ...ofProject,
+      },
+      {
+        name: "two teams' member",
+        token: await member({ type: "team", ids: [teamHere, teamElsewhere] }),
+        isMember: true,
+        covers: ({ teamId }) => teamId === teamHere || teamId === teamElsewhere,
         coversProject: () => false,
       },
     ];
@@ -123,6 +150,8 @@ describe(`a key acts only inside its binding (TEST_SEED=${seed})`, () => {
     readonly request: (place: Place) => { id?: string; body?: object };
     readonly success: readonly [number, ErrorCode | null];
     readonly acts: "in a team" | "on a project" | "in a project";
+    /** Whether the caller may do it somewhere. */
+    readonly may: (key: Key) => boolean;
   }
 
   /** By what an operation acts on: a path's id is that of the place, and nothing else is sent. */
@@ -174,26 +203,31 @@ describe(`a key acts only inside its binding (TEST_SEED=${seed})`, () => {
 
   /** Every operation of a key that acts on something in a container; what pauses agents comes before what resumes them. */
   const cases = operationList.flatMap(([id, { access, http }]): Case[] => {
-    if (http === null || access.kind !== "management" || access.organizationKey === "never") return [];
-    if (access.subject === "none" || access.subject === "list" || access.subject === "newProject") return [];
-    const subject = BY_SUBJECT[access.subject];
+    if (http === null || access.kind !== "management" || DECISIONS.includes(id)) return [];
+    const { organizationKey, role, subject: kind } = access;
+    if (kind === "none" || kind === "organization" || kind === "list" || kind === "newProject") return [];
+    const isForMembers = !outranks(role, "member");
+    if (organizationKey === "never" && !isForMembers) return [];
+    const may = ({ isMember }: Key) => (isMember ? isForMembers : organizationKey !== "never");
+    const subject = BY_SUBJECT[kind];
     const { body, success = [200, null] as const } = BODIES[id] ?? {};
     const request = (place: Place) => ({
       ...subject.request(place),
       ...(body === undefined ? {} : { body }),
     });
-    return [{ id, request, success, acts: subject.acts }];
+    return [{ id, request, success, may, acts: subject.acts }];
   });
 
-  it("what a key can act on is all there, and each exception is one of it", () => {
+  it("what a caller can act on is all there, and each exception is one of it", () => {
     const ids = cases.map(({ id }) => id);
     expect(ids.length).to.be.greaterThan(20);
     expect(ids).to.include.members(Object.keys(BODIES));
   });
 
-  for (const { id, request, success, acts } of cases) {
+  for (const { id, request, success, acts, may } of cases) {
     it(`${id}: done inside, OUTSIDE_BINDING outside, a stranger's is NOT_FOUND`, async () => {
-      const cells = keys.flatMap((key) =>
+      const callers = keys.filter(may);
+      const cells = callers.flatMap((key) =>
         Object.entries({ here, beside, elsewhere }).map(([where, place]) => {
           const inside = acts === "in a team" ? key.covers(place) : key.coversProject(place.projectId);
           return { inside, key, where, place };
@@ -207,7 +241,7 @@ describe(`a key acts only inside its binding (TEST_SEED=${seed})`, () => {
           expect([answer.status, codeOf(answer)], `${key.name}, ${where}`).to.deep.equal(expected);
         }
       }
-      for (const key of someOrAll(random.shuffled(keys), 1)) {
+      for (const key of someOrAll(random.shuffled(callers), 1)) {
         const teamMakesTeam = id === "createTeam" && key.name === "a team's key";
         const answer = await world.api.call(id, { token: key.token, ...request(foreign) });
         expect([answer.status, codeOf(answer)], `${key.name}, another organization's`).to.deep.equal(
@@ -232,6 +266,53 @@ describe(`a key acts only inside its binding (TEST_SEED=${seed})`, () => {
     const spelt = { ...body, projectId: here.projectId };
     expect(await world.api.ok("createTeam", 200, { token: ofProject, body: spelt })).to.deep.equal(byProject);
     await world.api.refused("createTeam", 403, "OUTSIDE_BINDING", { token: ofTeam, ...create() });
+  });
+
+  it("a bound member decides only inside, one by one and many at once, and stops no organization", async () => {
+    const caller = keys.find(({ name }) => name === "two teams' member");
+    const token = caller?.token ?? "";
+    const body = { feedback: "no" };
+    const outside = { token, id: beside.approvalId };
+    await world.api.refused("approveApproval", 403, "OUTSIDE_BINDING", outside);
+    await world.api.refused("denyApproval", 403, "OUTSIDE_BINDING", { ...outside, body });
+    await world.api.refused("approveApproval", 404, "NOT_FOUND", { token, id: foreign.approvalId });
+    const decisions = [here, beside, foreign].map(({ approvalId: id }) => ({
+      id,
+      decision: "deny",
+      ...body,
+    }));
+    const { results } = await world.api.ok("decideApprovals", 200, { token, body: { decisions } });
+    expect(results.map(({ error }) => error?.error ?? null)).to.deep.equal([
+      null,
+      "OUTSIDE_BINDING",
+      "NOT_FOUND",
+    ]);
+    const { approval } = await world.api.ok("getApproval", 200, {
+      token: world.token,
+      id: beside.approvalId,
+    });
+    expect(approval.resolution).to.equal(undefined);
+    await world.api.ok("denyApproval", 200, { token, id: elsewhere.approvalId, body });
+    await world.api.refused("stopOrganization", 403, "OUTSIDE_BINDING", { token, body: {} });
+    for (const id of ["listMembers", "listInvites"] as const)
+      await world.api.refused(id, 403, "OUTSIDE_BINDING", { token });
+  });
+
+  it("a bound member is told of changes inside alone", async () => {
+    const token = keys.find(({ name }) => name === "two teams' member")?.token ?? "";
+    const reader = await EventReader.open(world.service.baseUrl, { token });
+    try {
+      await reader.until("ready", () => reader.named("ready")[0]);
+      for (const { agentId: id } of [beside, elsewhere]) {
+        const body = { description: randomUUID() };
+        await world.api.ok("updateAgent", 200, { token: world.token, id, body });
+      }
+      const told = () => reader.told("agents").flatMap(({ agents }) => agents.map(({ id }) => id));
+      await reader.until("the agent inside", () => told().includes(elsewhere.agentId) || undefined);
+      expect(new Set(told())).to.deep.equal(new Set([elsewhere.agentId]));
+    } finally {
+      reader.close();
+    }
   });
 
   it("tools keep to the binding as REST does", async () => {
@@ -276,7 +357,7 @@ describe(`a key acts only inside its binding (TEST_SEED=${seed})`, () => {
     for (const id of lists) {
       const everything = await listed(id, world.token);
       expect(everything.length, id).to.be.greaterThan(2);
-      for (const key of someOrAll(keys, 2)) {
+      for (const key of someOrAll(keys, 3)) {
         const expected = everything.filter((item) => isInside(id, item, key));
         expect((await listed(id, key.token)).map(idOf), `${id} by ${key.name}`).to.deep.equal(
           expected.map(idOf),

@@ -14,7 +14,7 @@ export type Credential =
   | { readonly kind: "organization key"; readonly scopes: readonly OrganizationScope[] }
   | { readonly kind: "session"; readonly role: Role; readonly steppedUp: boolean; readonly mustEnrol?: true };
 
-const ROLES: readonly Role[] = ["member", "admin", "owner"];
+const ROLES: readonly Role[] = ["auditor", "member", "admin", "owner"];
 
 /**
  * What keeps a credential from an operation, in the order that callers are promised: credential → kind, scope or tool
@@ -44,6 +44,7 @@ export function refusalOf(row: Row, credential: Credential, body: object): Error
       if (row.who !== "management") return "WRONG_CREDENTIAL";
       if (credential.mustEnrol === true && row.beforeEnrolment !== true)
         return "SECOND_FACTOR_ENROLMENT_REQUIRED";
+      if (credential.role === "auditor" && row.orAuditor === true) return null;
       return refusalOfPerson(
         [row, variantOf(row.variants, body) ?? row],
         credential.role,

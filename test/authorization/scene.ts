@@ -1,7 +1,7 @@
 import { prove, TEST_ACCESS_PROOFS } from "../support/access-proofs.ts";
 import { randomUUID } from "node:crypto";
 import { z } from "zod";
-import { authCollections } from "../../src/store/identity-documents.ts";
+import { authCollections, type UserDocument } from "../../src/store/identity-documents.ts";
 import { AGENT_TOOLS } from "../../src/contract/tool-names.ts";
 import { ORGANIZATION_SCOPES, type OrganizationScope, type Role } from "../../src/contract/types.ts";
 import { PASSWORD, startTestService, testPasswords, type TestService } from "../support/service.ts";
@@ -30,11 +30,11 @@ export const mintKey = async (
 ): Promise<string> => (await organizationKey(world, { scopes: [...scopes], binding })).token;
 
 /** A session of a new person with that role. Of two sessions of one role only one has stepped up. */
-async function sessionOf(
+export async function sessionOf(
   world: World,
   role: Role,
   steppedUp: boolean,
-  lacks: { readonly secondFactorRequired?: true } = {},
+  more: Pick<UserDocument, "binding" | "secondFactorRequired"> = {},
 ): Promise<string> {
   const { organizationId } = world.organization;
   const { users } = authCollections(world.service.db);
@@ -52,7 +52,7 @@ async function sessionOf(
     emailNormalized: email,
     passwordHash,
     role,
-    ...lacks,
+    ...more,
   };
   await users.insertOne(TEST_ACCESS_PROOFS.proven("user", user));
   const body = { email, password: PASSWORD };
@@ -62,7 +62,7 @@ async function sessionOf(
   return signedIn.parse(answer.body).token;
 }
 
-const ROLES: readonly Role[] = ["owner", "admin", "member"];
+const ROLES: readonly Role[] = ["owner", "admin", "member", "auditor"];
 
 const SESSIONS = ROLES.flatMap((role) =>
   [true, false].map((steppedUp) => ({ kind: "session", role, steppedUp }) as const),

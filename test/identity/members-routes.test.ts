@@ -2,7 +2,7 @@ import { prove } from "../support/access-proofs.ts";
 import { expect } from "chai";
 import { onceReachable } from "../support/api.ts";
 import { PASSWORD } from "../support/service.ts";
-import { join, type Person, invite, type Role } from "../support/people.ts";
+import { join, newEmail, type Person, invite, type Role } from "../support/people.ts";
 import { codeOf } from "../support/contract-api.ts";
 import { elevate, newWorld, tally, times, type World } from "../support/world.ts";
 
@@ -150,5 +150,33 @@ describe("members", () => {
     const { user } = await world.api.ok("acceptInvite", 201, { body: accept });
     expect(user.id).not.to.equal(person.id);
     expect(user).to.deep.include({ email: person.email, role: "member", secondFactors: [] });
+  });
+
+  it("a binding goes from the invite to the member, applies at once, and is for members and own containers", async () => {
+    await elevate(world);
+    const { teamId, projectId } = world.organization;
+    const binding = { type: "team", ids: [teamId] } as const;
+    const email = newEmail();
+    const body = { email, role: "member", binding } as const;
+    const invited = await world.api.ok("createInvite", 201, { token: world.token, body });
+    expect(invited.invite.binding).to.deep.equal(binding);
+    const accept = { token: invited.token ?? "", name: "Ada", password: PASSWORD };
+    const { token = "", user } = await world.api.ok("acceptInvite", 201, { body: accept });
+    expect(user.binding).to.deep.equal(binding);
+    await world.api.refused("getProject", 403, "OUTSIDE_BINDING", { token, id: projectId });
+    const change = (rights: object) => ({ token: world.token, id: user.id, body: rights });
+    const project = { type: "project", ids: [projectId] };
+    await world.api.ok("updateMember", 200, change({ role: "member", binding: project }));
+    await world.api.ok("getProject", 200, { token, id: projectId });
+    // Left out, it stays.
+    const { member } = await world.api.ok("updateMember", 200, change({ role: "member" }));
+    expect(member.binding).to.deep.equal(project);
+    await world.api.refused("listMembers", 403, "OUTSIDE_BINDING", { token });
+    await world.api.refused("updateMember", 400, "VALIDATION_FAILED", change({ role: "admin", binding }));
+    const foreign = { type: "team", ids: [(await newWorld()).organization.teamId] };
+    await world.api.refused("updateMember", 404, "NOT_FOUND", change({ role: "member", binding: foreign }));
+    await world.api.ok("updateMember", 200, change({ role: "auditor" }));
+    await world.api.ok("listAuditLog", 200, { token });
+    await world.api.refused("stopOrganization", 403, "ROLE_REQUIRED", { token, body: {} });
   });
 });

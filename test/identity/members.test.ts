@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import { shortOrSoak } from "../support/soak.ts";
 import type { SessionPrincipal } from "../../src/identity/session-principal.ts";
-import type { Role } from "../../src/store/identity-documents.ts";
+import type { Role } from "../../src/contract/types.ts";
 import type { AuditedTransaction } from "../../src/audit/notes.ts";
 import { createAuthContext } from "../../src/identity/context.ts";
 import { changeRole, removeMember } from "../../src/identity/members.ts";
@@ -40,8 +40,8 @@ describe("Owners, among requests that were admitted before either was executed",
     const other = await join(one, "owner");
     for (let round = 0; round < shortOrSoak(6, 20); round += 1) {
       const results = await Promise.all([
-        the.auth.changeRole(one, other.userId, "member"),
-        the.auth.changeRole(other, one.userId, "admin"),
+        the.auth.changeRole(one, other.userId, { role: "member" }),
+        the.auth.changeRole(other, one.userId, { role: "admin" }),
       ]);
       expect(countOutcomes(results)).to.deep.equal({ ok: 1, LAST_OWNER: 1 });
       expect(await owners()).to.equal(1);
@@ -56,7 +56,7 @@ describe("Owners, among requests that were admitted before either was executed",
       const results = await Promise.all([
         how === "remove"
           ? the.auth.removeMember(one, other.userId)
-          : the.auth.changeRole(one, other.userId, "member"),
+          : the.auth.changeRole(one, other.userId, { role: "member" }),
         the.auth.removeMember(other, one.userId),
       ]);
       expect(countOutcomes(results)["ok"], JSON.stringify(results)).to.equal(1);
@@ -70,7 +70,7 @@ describe("Owners, among requests that were admitted before either was executed",
     for (let index = 0; index < 8; index += 1) others.push(await join(first, "owner"));
     const results = await Promise.all([
       ...others.map((principal) => the.auth.removeMember(principal, principal.userId)),
-      the.auth.changeRole(first, first.userId, "member"),
+      the.auth.changeRole(first, first.userId, { role: "member" }),
     ]);
     expect(countOutcomes(results)).to.deep.equal({ ok: 8, LAST_OWNER: 1 });
     expect(await owners()).to.equal(1);
@@ -79,8 +79,10 @@ describe("Owners, among requests that were admitted before either was executed",
   it("who was demoted or removed since they were let in changes no member any more", async () => {
     const first = await the.session();
     const [second, third] = [await join(first, "owner"), await join(first, "owner")];
-    valueOf(await the.auth.changeRole(first, second.userId, "admin"));
-    expect(outcomeOf(await the.auth.changeRole(second, third.userId, "member"))).to.equal("ROLE_REQUIRED");
+    valueOf(await the.auth.changeRole(first, second.userId, { role: "admin" }));
+    expect(outcomeOf(await the.auth.changeRole(second, third.userId, { role: "member" }))).to.equal(
+      "ROLE_REQUIRED",
+    );
     valueOf(await the.auth.removeMember(first, second.userId));
     expect(outcomeOf(await the.auth.removeMember(second, third.userId))).to.equal("ROLE_REQUIRED");
     expect(await owners()).to.equal(2);
@@ -111,14 +113,14 @@ describe("Owners, among requests that were admitted before either was executed",
     };
     const conflicting = { ...context, transaction: twice };
     for (const act of [
-      () => changeRole(conflicting, second, third.userId, "member"),
+      () => changeRole(conflicting, second, third.userId, { role: "member" }),
       () => removeMember(conflicting, second, third.userId),
     ]) {
       await collections.users.updateOne({ _id: second.userId }, { $set: { role: "owner" } });
       expect(outcomeOf(await act())).to.equal("ROLE_REQUIRED");
       expect(told).to.deep.equal([]);
     }
-    valueOf(await changeRole(context, first, third.userId, "member"));
+    valueOf(await changeRole(context, first, third.userId, { role: "member" }));
     expect(told).to.deep.equal([[{ role: "admin" }, { role: "member" }]]);
   });
 

@@ -1,4 +1,5 @@
-import type { PasskeyDocument, Role } from "../../src/store/identity-documents.ts";
+import type { Role } from "../../src/contract/types.ts";
+import type { PasskeyDocument } from "../../src/store/identity-documents.ts";
 import type { SessionPrincipal } from "../../src/identity/session-principal.ts";
 import { isSteppedUp } from "../../src/identity/session-principal.ts";
 import type {
@@ -39,6 +40,7 @@ export async function again(
     email: user.email,
     name: user.name,
     role: user.role,
+    binding: user.binding ?? { type: "organization" },
     organization,
     signedInAt: session.createdAt,
     amr: session.amr,

@@ -92,6 +92,31 @@ describe("a mail about payments on hold", () => {
     expect(text).to.include("2 more are not listed here.");
   });
 
+  it("is about what a bound member may decide, and never for an auditor", async () => {
+    const organizationId = randomUUID();
+    const binding = { type: "team", ids: ["theirs"] } as const;
+    const bound = await mailedPerson(database.db, { organizationId, binding });
+    const auditor = await mailedPerson(database.db, { organizationId, role: "auditor" });
+    const events = ["theirs", "another"].map((teamId, index) => ({
+      ...eventDocument(organizationId, index, { type: "approval.requested" }),
+      data: { approval: approvalRecord({ organizationId, teamId }) },
+    }));
+    const told: unknown[] = [];
+    const tell = ({ userId }: MailedPerson, payments: readonly { approvalId: string }[]) => {
+      told.push([userId, payments.map(({ approvalId }) => approvalId)]);
+      return Promise.resolve();
+    };
+    await noticeHeld({ db: database.db, tell }, events);
+    expect(told).to.deep.equal([[bound.userId, [events[0]?.data.approval._id]]]);
+    const [inside, outside] = [
+      await held({ organizationId, teamId: "theirs" }),
+      await held({ organizationId, teamId: "another" }),
+    ];
+    expect((await send(bound, inside)).end).to.equal("sent");
+    expect((await send(bound, outside)).end).to.equal("withdrawn");
+    expect((await send(auditor, inside)).end).to.equal("unwanted");
+  });
+
   it("costs one signal for each person and batch, and no organization more than 50", async () => {
     const organizationId = randomUUID();
     await Promise.all(times(MAILED_PEOPLE_MAX + 5, () => mailedPerson(database.db, { organizationId })));

@@ -1,7 +1,9 @@
 import { randomUUID } from "node:crypto";
 import type { Db } from "mongodb";
+import type { Role } from "../../src/contract/types.ts";
 import type { MailedPerson } from "../../src/messages/mail.ts";
 import type { ApprovalDocument } from "../../src/store/documents.ts";
+import type { UserDocument } from "../../src/store/identity-documents.ts";
 import { mailCollections } from "../../src/store/mail-documents.ts";
 
 /** The record of a payment on hold. */
@@ -35,11 +37,24 @@ export const approvalRecord = (fields: Partial<ApprovalDocument>): ApprovalDocum
 /** Writes the records of a person who is mailed about approvals, and of their organization. */
 export async function mailedPerson(
   db: Db,
-  { organizationId, ...fields }: { readonly organizationId: string; readonly secondFactorRequired?: true },
+  {
+    organizationId,
+    ...fields
+  }: Pick<UserDocument, "binding" | "secondFactorRequired"> & {
+    readonly organizationId: string;
+    readonly role?: Role;
+  },
 ): Promise<MailedPerson & { readonly email: string }> {
   const { organizations, users } = mailCollections(db);
   const [userId, email] = [randomUUID(), `${randomUUID()}@example.com`];
   await organizations.updateOne({ _id: organizationId }, { $set: { name: "Acme" } }, { upsert: true });
-  await users.insertOne({ _id: userId, organizationId, name: "Ada", email, approvalMails: true, ...fields });
+  const person = {
+    organizationId,
+    name: "Ada",
+    email,
+    role: "member" as const,
+    approvalMails: true as const,
+  };
+  await users.insertOne({ _id: userId, ...person, ...fields });
   return { organizationId, userId, email };
 }

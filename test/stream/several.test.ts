@@ -26,6 +26,7 @@ const person = (organizationId: string, sessionId = "s1"): SessionPrincipal => (
   email: "",
   name: "",
   role: "owner",
+  binding: { type: "organization" },
   organization: {
     _id: organizationId,
     name: "",

@@ -1,10 +1,11 @@
 import { randomBytes, randomUUID } from "node:crypto";
+import type { Role } from "../../src/contract/types.ts";
 import { PASSWORD } from "./service.ts";
 import type { Success } from "./contract-api.ts";
 import { noteSecret } from "./secrets.ts";
 import { elevate, type World } from "./world.ts";
 
-export type Role = "owner" | "admin" | "member";
+export type { Role };
 
 export interface Person {
   readonly id: string;

@@ -84,10 +84,13 @@ export function useMe(): Me {
   return me;
 }
 
-const RANK = { member: 0, admin: 1, owner: 2 } as const;
+const RANK = { auditor: 0, member: 1, admin: 2, owner: 3 } as const;
 
 /** Whether the signed-in person's role is at least that. */
 export const useMay = (least: keyof typeof RANK): boolean => RANK[useMe().user.role] >= RANK[least];
+
+/** Whether the signed-in person sees the whole organization. */
+export const useSeesAll = (): boolean => useMe().user.binding.type === "organization";
 
 /** Signs out, and forgets. Where that fails it says why, and can be tried again. */
 export function useSignOut(): { readonly signOut: () => Promise<void>; readonly problem: string } {

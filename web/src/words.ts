@@ -22,7 +22,15 @@ export const REASONS = [
   "Say more exactly what it is for, then ask again.",
 ] as const;
 
+/** A role as in "as a member". */
+export const withArticle = (role: string): string => (role === "member" ? "a member" : `an ${role}`);
+
 export const ROLES = [
+  {
+    value: "auditor",
+    label: "Auditor",
+    description: "Reads what a member reads, and the audit log. Decides and changes nothing.",
+  },
   {
     value: "member",
     label: "Member",

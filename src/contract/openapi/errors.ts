@@ -60,11 +60,11 @@ function accessErrors(access: Access): ErrorCode[] {
     ...(access.beforeEnrolment === true ? [] : (["SECOND_FACTOR_ENROLMENT_REQUIRED"] as const)),
     ...(access.organizationKey === "never" ? [] : (["INSUFFICIENT_SCOPE"] as const)),
     ...(access.organizationKey === "never" || mayNeedMore ? (["SESSION_REQUIRED"] as const) : []),
-    ...(access.organizationKey !== "never" && lies(access) ? (["OUTSIDE_BINDING"] as const) : []),
-    ...(access.role === "member" && !mayNeedMore ? [] : (["ROLE_REQUIRED"] as const)),
+    ...(lies(access) ? (["OUTSIDE_BINDING"] as const) : []),
+    ...(access.role === "auditor" && !mayNeedMore ? [] : (["ROLE_REQUIRED"] as const)),
     ...(access.stepUp || mayNeedMore ? (["STEP_UP_REQUIRED"] as const) : []),
   ];
 }
 
-/** Whether its resource is in a container, so that it can be outside of a key's binding. */
+/** Whether its resource is in a container, so that it can be outside of the caller's binding. */
 const lies = ({ subject }: ManagementAccess): boolean => subject !== "none" && subject !== "list";

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { createdLabels, sentLabels } from "../agent-labels.ts";
 import { AGENT_TOOLS } from "../tool-names.ts";
-import { manages } from "../access.ts";
+import { manages, reads } from "../access.ts";
 import { define } from "../define.ts";
 import { CREATE_INSIDE_ERRORS } from "../creates.ts";
 import {
@@ -76,7 +76,7 @@ export const listAgents = define({
     "The organization's agents, newest first, including archived ones. Filtering by an unknown project or team gives " +
     "an empty list.",
   tag: "Agents",
-  access: manages("agents:read", "list"),
+  access: reads("agents:read", "list"),
   rate: "standard",
   http: { method: "get", path: "/v1/agents", successStatus: 200 },
   tool: managementTool("list_agents", "List agents"),
@@ -105,7 +105,7 @@ export const summarizeAgents = define({
     "spent and reserved of them. An organization key sees only its binding. Filtering by an unknown project or team " +
     "gives zeros. The sums follow payments within about a second.",
   tag: "Agents",
-  access: manages("agents:read", "list"),
+  access: reads("agents:read", "list"),
   rate: "summary",
   http: { method: "get", path: "/v1/agents/summary", successStatus: 200 },
   query: z.strictObject({ projectId: uuid.optional(), teamId: uuid.optional() }),
@@ -124,7 +124,7 @@ export const getAgent = define({
   summary: "Read an agent",
   description: "Returns one agent.",
   tag: "Agents",
-  access: manages("agents:read", "agent"),
+  access: reads("agents:read", "agent"),
   rate: "standard",
   http: { method: "get", path: "/v1/agents/:id", successStatus: 200 },
   tool: managementTool("get_agent", "Read an agent", { idName: "agentId" }),
@@ -139,7 +139,7 @@ export const getAgentWallet = define({
     "The address of the agent's wallet and its current balance on the chain, with the part of it in the agent's " +
     "pocket. Both are null if the chain does not answer; `wallet` is null for an agent without a wallet.",
   tag: "Agents",
-  access: manages("agents:read", "agent"),
+  access: reads("agents:read", "agent"),
   rate: "standard",
   http: { method: "get", path: "/v1/agents/:id/wallet", successStatus: 200 },
   params,
@@ -193,7 +193,7 @@ export const getAgentBudgetPolicy = define({
   summary: "Read an agent's budget policy",
   description: "The policy in force, its usage, and the `version` that a change must name.",
   tag: "Agents",
-  access: manages("agents:write", "agent"),
+  access: reads("agents:write", "agent"),
   rate: "standard",
   http: { method: "get", path: "/v1/agents/:id/budget-policy", successStatus: 200 },
   tool: managementTool("get_agent_budget_policy", "Read an agent's budget policy", { idName: "agentId" }),
@@ -277,7 +277,7 @@ export const connectAgent = define({
     "each common agent framework. The service does not know the agent's key, so a `text` contains " +
     "`keyPlaceholder` instead.",
   tag: "Agents",
-  access: manages("agents:read", "agent"),
+  access: reads("agents:read", "agent"),
   rate: "standard",
   http: { method: "get", path: "/v1/agents/:id/connect", successStatus: 200 },
   params,

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { manages } from "../access.ts";
+import { manages, reads } from "../access.ts";
 import { approvalRules, rulesAsSent } from "../approval-rules.ts";
 import { define } from "../define.ts";
 import { uuid, version } from "../primitives.ts";
@@ -17,7 +17,7 @@ export const getProjectApprovalRules = define({
   summary: "Read a project's approval rules",
   description: READS,
   tag: "Projects",
-  access: manages("projects:write", "project"),
+  access: reads("projects:write", "project"),
   rate: "standard",
   http: { method: "get", path: "/v1/projects/:id/approval-rules", successStatus: 200 },
   tool: managementTool("get_project_approval_rules", "Read a project's approval rules", {
@@ -49,7 +49,7 @@ export const getTeamApprovalRules = define({
   summary: "Read a team's approval rules",
   description: READS,
   tag: "Teams",
-  access: manages("teams:write", "team"),
+  access: reads("teams:write", "team"),
   rate: "standard",
   http: { method: "get", path: "/v1/teams/:id/approval-rules", successStatus: 200 },
   tool: managementTool("get_team_approval_rules", "Read a team's approval rules", { idName: "teamId" }),

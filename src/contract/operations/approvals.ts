@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { manages, person } from "../access.ts";
+import { manages, person, reads } from "../access.ts";
 import { define } from "../define.ts";
 import {
   agentFilter,
@@ -20,14 +20,14 @@ const query = z
   .refine(oneAgent, ONE_AGENT);
 const answer = z.strictObject({ approval });
 
-const reads = manages("agents:read", "list");
-const decides = person();
+const listed = reads("agents:read", "list");
+const decides = manages("never", "approval");
 
 export const listPendingApprovals = define({
   summary: "List pending approvals",
   description: "The approval requests that wait for a person's decision, newest first.",
   tag: "Approvals",
-  access: reads,
+  access: listed,
   rate: "standard",
   http: { method: "get", path: "/v1/approvals/pending", successStatus: 200 },
   query,
@@ -39,7 +39,7 @@ export const listCompletedApprovals = define({
   summary: "List completed approvals",
   description: "The completed approval requests with their resolutions, newest first.",
   tag: "Approvals",
-  access: reads,
+  access: listed,
   rate: "standard",
   http: { method: "get", path: "/v1/approvals/completed", successStatus: 200 },
   query,
@@ -52,7 +52,7 @@ export const getApproval = define({
   description:
     "One approval request, pending or completed. A pending request has no `resolution`; it expires at `expiresAt`.",
   tag: "Approvals",
-  access: manages("agents:read", "approval"),
+  access: reads("agents:read", "approval"),
   rate: "standard",
   http: { method: "get", path: "/v1/approvals/:id", successStatus: 200 },
   params,
@@ -84,7 +84,7 @@ export const getApprovalContext = define({
     "The budgets of the payment's agent, team and project as they are now, what an approval would leave of each, and " +
     "the agent's last 10 payments before this one, newest first.",
   tag: "Approvals",
-  access: manages("agents:read", "approval"),
+  access: reads("agents:read", "approval"),
   rate: "standard",
   http: { method: "get", path: "/v1/approvals/:id/context", successStatus: 200 },
   params,
@@ -154,7 +154,7 @@ export const decideApprovals = define({
     "result SERVICE_UNAVAILABLE may have been decided all the same: read the approval before you repeat it. A denial " +
     "without feedback, or an approval that is named twice, makes the whole call 400.",
   tag: "Approvals",
-  access: decides,
+  access: person(),
   rate: "standard",
   http: { method: "post", path: "/v1/approvals/decisions", successStatus: 200 },
   body: z.strictObject({

@@ -17,6 +17,9 @@ const filters = {
   to: timestamp.optional().meta({ description: "Before this time." }),
 };
 
+/** An auditor reads what everybody did, too. */
+const readsAll = { ...person({ role: "admin" }), orAuditor: true } as const;
+
 export const listAuditLog = define({
   summary: "List the audit log",
   description:
@@ -26,7 +29,7 @@ export const listAuditLog = define({
     "an unknown id gives an empty list. `names` has the present names of the records that the entries of the page are by, " +
     "on and about, of at most 1,000 records.",
   tag: "Audit log",
-  access: person({ role: "admin" }),
+  access: readsAll,
   rate: "standard",
   http: { method: "get", path: "/v1/audit-log", successStatus: 200 },
   query: z.strictObject({ ...paging, ...filters }),
@@ -40,7 +43,7 @@ export const exportAuditLog = define({
     "The same entries as JSON Lines, oldest first, up to the newest entry when the export begins. Each line is an " +
     "entry in the form that its hash is computed from, so the chain can be verified without the service.",
   tag: "Audit log",
-  access: person({ role: "admin" }),
+  access: readsAll,
   rate: "export",
   http: {
     method: "get",
@@ -61,7 +64,7 @@ export const verifyAuditLog = define({
     "also covers documents that lie outside of the chain. Nothing is written. Only anchors show whether the end of the chain was removed; the command `verify-audit-log` checks " +
     "those, too.",
   tag: "Audit log",
-  access: person({ role: "admin" }),
+  access: readsAll,
   rate: "verify",
   http: { method: "get", path: "/v1/audit-log/verification", successStatus: 200 },
   query: z.strictObject({

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { anyone, ownAccount, person } from "../access.ts";
+import { anyone, ownAccount, reads } from "../access.ts";
 import { define } from "../define.ts";
 import { email, name, newPassword, secretToken, text, timestamp, uuid } from "../primitives.ts";
 import { organization, secondFactorEnrolment, session, user } from "../records.ts";
@@ -146,7 +146,7 @@ export const stepUp = define({
     "Verifies a second factor, a TOTP code or a passkey's response to `step-up/options`, and elevates this session " +
     "for 5 minutes.",
   tag: "Authentication",
-  access: person(),
+  access: reads("never", "none"),
   rate: "stepUp",
   http: { method: "post", path: "/v1/auth/step-up", successStatus: 200 },
   body: z.discriminatedUnion("method", [

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { manages } from "../access.ts";
+import { manages, reads } from "../access.ts";
 import { define } from "../define.ts";
 import { cents, uuid, version } from "../primitives.ts";
 import { increases, spendLimitsAsRead, usedSpendLimits } from "../spend-limits.ts";
@@ -70,7 +70,7 @@ export const getProjectBudget = define({
     "The project's cap, the caps of its teams that are not archived, the usage, and the `version` that a change must " +
     "name.",
   tag: "Projects",
-  access: manages("projects:write", "project"),
+  access: reads("projects:write", "project"),
   waitsFor: "propagation",
   rate: "standard",
   http: { method: "get", path: "/v1/projects/:id/budget", successStatus: 200 },
@@ -104,7 +104,7 @@ export const getTeamBudget = define({
     "The team's cap, the budgets of its agents that are not archived, the usage, and the `version` that a change " +
     "must name.",
   tag: "Teams",
-  access: manages("teams:write", "team"),
+  access: reads("teams:write", "team"),
   waitsFor: "propagation",
   rate: "standard",
   http: { method: "get", path: "/v1/teams/:id/budget", successStatus: 200 },

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { WEEK_STARTS } from "../../domain/ledger/calendar.ts";
-import { manages } from "../access.ts";
+import { manages, reads } from "../access.ts";
 import { define } from "../define.ts";
 import { uuid, version } from "../primitives.ts";
 import { timezone } from "../timezone.ts";
@@ -31,7 +31,7 @@ export const getProjectCalendar = define({
     "When the periods of spend limits begin, for the project, its teams and its agents, with the `version` that a " +
     "change must name.",
   tag: "Projects",
-  access: manages("projects:write", "project"),
+  access: reads("projects:write", "project"),
   rate: "standard",
   http: { method: "get", path: "/v1/projects/:id/calendar", successStatus: 200 },
   params,

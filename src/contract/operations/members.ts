@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { anyone, person } from "../access.ts";
+import { anyone, person, reads } from "../access.ts";
 import { define } from "../define.ts";
 import {
   email,
@@ -11,11 +11,23 @@ import {
   timestamp,
   uuid,
 } from "../primitives.ts";
-import { listOf, session, user } from "../records.ts";
-import type { ManagementAccess, PersonRequirements } from "../types.ts";
+import { boundTo, listOf, session, user } from "../records.ts";
+import type { ManagementAccess, PersonRequirements, Role } from "../types.ts";
 
-const role = z.enum(["owner", "admin", "member"]);
+const role = z.enum(["owner", "admin", "member", "auditor"]);
 const params = z.strictObject({ id: uuid });
+
+/** Projects or teams that one member can be bound to. */
+const BOUND_MAX = 20;
+
+const memberBinding = z
+  .discriminatedUnion("type", [
+    z.strictObject({ type: z.literal("organization") }).meta({ title: "WholeOrganization" }),
+    z
+      .strictObject({ type: z.enum(["project", "team"]), ids: z.array(uuid).min(1).max(BOUND_MAX) })
+      .meta({ title: "SomeContainers" }),
+  ])
+  .meta({ title: "MemberBinding" });
 
 /** Whether organization keys outlive their creator. */
 const leaving = z.strictObject({ keepKeys: z.enum(["true", "false"]).optional() });
@@ -27,6 +39,7 @@ const invite = z
     id: z.string(),
     email: z.string(),
     role,
+    binding: boundTo,
     delivery: z.enum(["link", "mailing", "mailed", "refused"]),
     createdBy: z.strictObject({ type: z.literal("user"), id: uuid }),
     createdAt: timestamp,
@@ -34,12 +47,22 @@ const invite = z
   })
   .meta({ id: "Invite" });
 
+/** Owners and admins act in the whole organization, and auditors read all of it. */
+const onlyMembersAreBound = { path: ["binding"], error: "can be given to members only" };
+interface GivenRights {
+  readonly role: Role;
+  readonly binding?: z.output<typeof memberBinding> | undefined;
+}
+
+const canBeBound = ({ binding, role }: GivenRights): boolean =>
+  role === "member" || binding === undefined || binding.type === "organization";
+
 const rank = z.object({ role });
 
 /** Only an owner invites owners; a role above member needs step-up. */
 function inviteRequirements(body: unknown): PersonRequirements | null {
   const parsed = rank.safeParse(body);
-  if (!parsed.success || parsed.data.role === "member") return null;
+  if (!parsed.success || parsed.data.role === "member" || parsed.data.role === "auditor") return null;
   return { role: parsed.data.role === "owner" ? "owner" : "admin", stepUp: true };
 }
 
@@ -61,7 +84,7 @@ export const listMembers = define({
   summary: "List members",
   description: "The people of the organization with their roles, newest first.",
   tag: "Members",
-  access: person(),
+  access: reads("never", "organization"),
   rate: "standard",
   http: { method: "get", path: "/v1/members", successStatus: 200 },
   query: z.strictObject({ ...paging }),
@@ -72,21 +95,22 @@ export const listMembers = define({
 export const updateMember = define({
   summary: "Change a member's role",
   description:
-    "The new role applies to open sessions at once. Only an owner makes or demotes owners; the last owner cannot be " +
+    "The new role and binding apply to open sessions at once. A `binding` that is left out stays; only a member can have " +
+    "one. Only an owner makes or demotes owners; the last owner cannot be " +
     "demoted. The organization keys that a person created or rotated last are revoked at once when that person " +
-    "becomes a member, and named in the answer, unless `keepKeys=true`.",
+    "becomes a member or auditor, and named in the answer, unless `keepKeys=true`.",
   tag: "Members",
   access: changesRoles,
   rate: "standard",
   http: { method: "patch", path: "/v1/members/:id", successStatus: 200 },
   params,
   query: leaving,
-  body: z.strictObject({ role }),
+  body: z.strictObject({ role, binding: memberBinding.optional() }).refine(canBeBound, onlyMembersAreBound),
   output: z.strictObject({
     member: user,
     revokedOrganizationKeys: z.array(z.strictObject({ id: z.string(), name: z.string(), last4: z.string() })),
   }),
-  errors: ["NOT_FOUND", "LAST_OWNER"],
+  errors: ["NOT_FOUND", "CONTAINER_ARCHIVED", "LAST_OWNER"],
 });
 
 export const removeMember = define({
@@ -108,7 +132,7 @@ export const removeMember = define({
 export const createInvite = define({
   summary: "Invite a person",
   description:
-    "The invite is valid for 7 days. If the service has a mail server, it mails the link and `token` is null; " +
+    "The invite is valid for 7 days. A member can be bound to up to 20 projects or teams by `binding`. If the service has a mail server, it mails the link and `token` is null; " +
     "accepting the invite then proves that the address belongs to the person. Otherwise `token` is answered once, " +
     "and you pass on the link `/invite#token=…`. A new invite to the same e-mail replaces an open one and is mailed " +
     "again. At most 50 invites are mailed in an hour, and 5 in a UTC day to one address; beyond that the answer is " +
@@ -119,9 +143,16 @@ export const createInvite = define({
   access: invites,
   rate: "standard",
   http: { method: "post", path: "/v1/invites", successStatus: 201 },
-  body: z.strictObject({ email, role, idempotencyKey: idempotencyKey.optional() }),
+  body: z
+    .strictObject({
+      email,
+      role,
+      binding: memberBinding.optional(),
+      idempotencyKey: idempotencyKey.optional(),
+    })
+    .refine(canBeBound, onlyMembersAreBound),
   output: z.strictObject({ invite, token: z.string().nullable() }),
-  errors: ["IDEMPOTENCY_KEY_REUSED"],
+  errors: ["NOT_FOUND", "CONTAINER_ARCHIVED", "IDEMPOTENCY_KEY_REUSED"],
 });
 
 export const listInvites = define({
@@ -130,7 +161,7 @@ export const listInvites = define({
     "The invites that can still be accepted, newest first, without their tokens. `delivery` is the state of the " +
     "mail. If the address was refused, revoke the invite and invite another address.",
   tag: "Members",
-  access: person(),
+  access: reads("never", "organization"),
   rate: "standard",
   http: { method: "get", path: "/v1/invites", successStatus: 200 },
   query: z.strictObject({ ...paging }),

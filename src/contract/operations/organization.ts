@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { person } from "../access.ts";
+import { manages, person, reads } from "../access.ts";
 import { define } from "../define.ts";
 import { name, walletAddress } from "../primitives.ts";
 import { railModes } from "../rails.ts";
@@ -46,7 +46,7 @@ export const getOrganization = define({
   summary: "Read the organization",
   description: "The caller's organization with its settings.",
   tag: "Organization",
-  access: person(),
+  access: reads("never", "none"),
   rate: "standard",
   http: { method: "get", path: "/v1/organization", successStatus: 200 },
   output: settings,
@@ -99,7 +99,7 @@ export const stopOrganization = define({
     `The emergency stop of everything: pauses every agent, in one decision of each project. ${STOPS} If some projects do not answer in ` +
     "time it is 503 and names them; all others are stopped. Repeat it then.",
   tag: "Organization",
-  access: { ...person(), ...whoStops },
+  access: { ...manages("never", "organization"), ...whoStops },
   http: { method: "post", path: "/v1/organization/stop", successStatus: 200 },
   errors: [],
 });

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { anyone, ownAccount, person } from "../access.ts";
+import { anyone, ownAccount, person, reads } from "../access.ts";
 import { define } from "../define.ts";
 import { name, paging } from "../primitives.ts";
 import { listOf, passkey, session } from "../records.ts";
@@ -57,7 +57,7 @@ export const updatePasskey = define({
   summary: "Rename a passkey",
   description: "Renames one of your own passkeys.",
   tag,
-  access: person({ stepUp: true }),
+  access: person({ role: "auditor", stepUp: true }),
   rate: "standard",
   http: { method: "patch", path: "/v1/auth/passkeys/:id", successStatus: 200 },
   params,
@@ -72,7 +72,7 @@ export const removePasskey = define({
     "The passkey can no longer be used to sign in or step up. The last second factor of an owner or admin, and of " +
     "everybody if the organization requires one, cannot be removed until another is enrolled.",
   tag,
-  access: person({ stepUp: true }),
+  access: person({ role: "auditor", stepUp: true }),
   rate: "standard",
   http: { method: "delete", path: "/v1/auth/passkeys/:id", successStatus: 204 },
   params,
@@ -113,7 +113,7 @@ export const stepUpOptions = define({
     "The options for `navigator.credentials.get()`, with your own passkeys. The challenge can be used once, within 5 " +
     "minutes, and only for the step-up of this session.",
   tag,
-  access: person(),
+  access: reads("never", "none"),
   rate: "stepUp",
   http: { method: "post", path: "/v1/auth/step-up/options", successStatus: 200 },
   output: requestOptions,

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { manages } from "../access.ts";
+import { manages, reads } from "../access.ts";
 import { CREATE_ERRORS } from "../creates.ts";
 import { define } from "../define.ts";
 import { color, description, idempotencyKey, logo, name, paging, uuid } from "../primitives.ts";
@@ -45,7 +45,7 @@ export const listProjects = define({
     "The organization's projects, newest first, including archived ones. An organization key sees those in its " +
     "binding.",
   tag: "Projects",
-  access: manages("projects:read", "list"),
+  access: reads("projects:read", "list"),
   rate: "standard",
   http: { method: "get", path: "/v1/projects", successStatus: 200 },
   tool: managementTool("list_projects", "List projects"),
@@ -58,7 +58,7 @@ export const getProject = define({
   summary: "Read a project",
   description: "Returns one project.",
   tag: "Projects",
-  access: manages("projects:read", "project"),
+  access: reads("projects:read", "project"),
   rate: "standard",
   http: { method: "get", path: "/v1/projects/:id", successStatus: 200 },
   params,

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { manages } from "../access.ts";
+import { manages, reads } from "../access.ts";
 import { define } from "../define.ts";
 import { uuid } from "../primitives.ts";
 import { restrictions } from "../restrictions.ts";
@@ -18,7 +18,7 @@ export const getProjectRestrictions = define({
   summary: "Read a project's restrictions",
   description: READS,
   tag: "Projects",
-  access: manages("projects:write", "project"),
+  access: reads("projects:write", "project"),
   rate: "standard",
   http: { method: "get", path: "/v1/projects/:id/restrictions", successStatus: 200 },
   params,
@@ -43,7 +43,7 @@ export const getTeamRestrictions = define({
   summary: "Read a team's restrictions",
   description: READS,
   tag: "Teams",
-  access: manages("teams:write", "team"),
+  access: reads("teams:write", "team"),
   rate: "standard",
   http: { method: "get", path: "/v1/teams/:id/restrictions", successStatus: 200 },
   params,
@@ -68,7 +68,7 @@ export const getAgentRestrictions = define({
   summary: "Read an agent's restrictions",
   description: READS,
   tag: "Agents",
-  access: manages("agents:write", "agent"),
+  access: reads("agents:write", "agent"),
   rate: "standard",
   http: { method: "get", path: "/v1/agents/:id/restrictions", successStatus: 200 },
   params,

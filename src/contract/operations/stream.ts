@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { person } from "../access.ts";
+import { reads } from "../access.ts";
 import { define } from "../define.ts";
 import { ADMINS_KINDS, CHANGE_KINDS } from "../stream.ts";
 
@@ -15,9 +15,9 @@ export const streamChanges = define({
     "`lastEventId`) the stream continues after that event; if too much has happened since, `reset` means that everything must be " +
     "read again. `end` comes before the service closes a stream, with a reason: `credential` (the session or its 15-minute token has " +
     "expired: refresh it and reconnect), `role` (reconnect), `restart` (reconnect). A session may have 8 open streams on a server. " +
-    `Only owners and admins receive ${[...ADMINS_KINDS].join(" and ")}.`,
+    `Only owners and admins receive ${[...ADMINS_KINDS].join(" and ")}; a member who is bound to projects or teams receives what lies there.`,
   tag: "Changes",
-  access: person(),
+  access: reads("never", "none"),
   rate: "standard",
   http: { method: "get", path: "/v1/stream", successStatus: 200, contentType: "text/event-stream" },
   query: z.strictObject({

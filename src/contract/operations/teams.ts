@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { manages } from "../access.ts";
+import { manages, reads } from "../access.ts";
 import { CREATE_INSIDE_ERRORS } from "../creates.ts";
 import { define } from "../define.ts";
 import { color, description, idempotencyKey, logo, name, paging, uuid } from "../primitives.ts";
@@ -50,7 +50,7 @@ export const listTeams = define({
   description:
     "The organization's teams, newest first, including archived ones. An organization key sees those in its binding.",
   tag: "Teams",
-  access: manages("teams:read", "list"),
+  access: reads("teams:read", "list"),
   rate: "standard",
   http: { method: "get", path: "/v1/teams", successStatus: 200 },
   tool: managementTool("list_teams", "List teams"),
@@ -67,7 +67,7 @@ export const getTeam = define({
   summary: "Read a team",
   description: "Returns one team.",
   tag: "Teams",
-  access: manages("teams:read", "team"),
+  access: reads("teams:read", "team"),
   rate: "standard",
   http: { method: "get", path: "/v1/teams/:id", successStatus: 200 },
   params,

@@ -1,6 +1,6 @@
 import { NETWORK_ENTRIES } from "../../domain/ledger/books.ts";
 import { z } from "zod";
-import { manages } from "../access.ts";
+import { reads } from "../access.ts";
 import { define } from "../define.ts";
 import {
   agentFilter,
@@ -50,7 +50,7 @@ export const listTransactions = define({
     "unknown agent gives an empty list. A page of a search, by words or amounts, may have fewer than `limit`, or " +
     "none: continue while there is a `nextCursor`.",
   tag: "Transactions",
-  access: manages("agents:read", "list"),
+  access: reads("agents:read", "list"),
   rate: "standard",
   http: { method: "get", path: "/v1/transactions", successStatus: 200 },
   tool: managementTool("list_transactions", "List transactions"),
@@ -81,7 +81,7 @@ export const exportTransactions = define({
     "connection breaks, the file is incomplete. Filtering by an unknown agent, project or team gives the header row " +
     "alone.",
   tag: "Transactions",
-  access: manages("agents:read", "list"),
+  access: reads("agents:read", "list"),
   rate: "export",
   http: { method: "get", path: "/v1/transactions/export", successStatus: 200, contentType: "text/csv" },
   query: z
@@ -122,7 +122,7 @@ export const summarizeTransactions = define({
     "has many agents or teams, it lists the 50 with the largest sums, and `others` has the rest. A server makes one " +
     "summary at a time; a request that waits too long is refused and can be retried.",
   tag: "Transactions",
-  access: manages("agents:read", "list"),
+  access: reads("agents:read", "list"),
   rate: "summary",
   http: { method: "get", path: "/v1/transactions/summary", successStatus: 200 },
   query: z
@@ -174,7 +174,7 @@ export const getTransaction = define({
   summary: "Read a transaction",
   description: "One transaction in its current state.",
   tag: "Transactions",
-  access: manages("agents:read", "transaction"),
+  access: reads("agents:read", "transaction"),
   rate: "standard",
   http: { method: "get", path: "/v1/transactions/:id", successStatus: 200 },
   params: z.strictObject({ id: transactionId }),
@@ -221,7 +221,7 @@ export const getTransactionStory = define({
     "payment's entries in the audit log; for everybody else both are null. The decision and the events may appear a " +
     "moment after the payment.",
   tag: "Transactions",
-  access: manages("agents:read", "transaction"),
+  access: reads("agents:read", "transaction"),
   rate: "standard",
   http: { method: "get", path: "/v1/transactions/:id/story", successStatus: 200 },
   params: z.strictObject({ id: transactionId }),

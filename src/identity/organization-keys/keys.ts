@@ -10,7 +10,8 @@ import type { SessionPrincipal } from "../session-principal.ts";
 import type { Collections } from "../../store/collections.ts";
 import { newId } from "../../lib/ids.ts";
 import type { KeyUse } from "../../agents/key-use.ts";
-import type { Binding, OrganizationKeyPrincipal } from "../principals.ts";
+import { bindingRefusal } from "../binding.ts";
+import type { OrganizationKeyPrincipal } from "../principals.ts";
 import type { AccessProofs } from "../../secrets/access-proofs.ts";
 import type { ApiKeyHashes } from "../../secrets/api-key-hash.ts";
 import { isSameText } from "../../lib/same-text.ts";
@@ -98,11 +99,12 @@ export class OrganizationKeys {
     choice: KeyChoice,
     audit: AuditedWrites,
   ): Promise<Result<MintedKey>> {
-    const bound = await this.#checkBinding(principal.organizationId, choice.binding);
-    if (!bound.ok) return bound;
+    const { collections } = this.#dependencies;
+    const denied = await bindingRefusal(collections, principal.organizationId, choice.binding);
+    if (denied !== null) return refused(denied);
     const minted = this.#newKey(principal, choice, null);
     return await this.#asMinter(principal, audit, async (session) => {
-      await this.#dependencies.collections.organizationKeys.insertOne(minted.document, { session });
+      await collections.organizationKeys.insertOne(minted.document, { session });
       return changed(ok(minted), {
         on: keyNamed(minted.document._id),
         after: auditedFields(minted.document),
@@ -167,15 +169,6 @@ export class OrganizationKeys {
       if (revoked === null) return unchanged(refused(refusal("NOT_FOUND")));
       return changed(ok(revoked), { before: auditedFields(revoked) });
     });
-  }
-
-  async #checkBinding(organizationId: string, binding: Binding): Promise<Result<null>> {
-    if (binding.type === "organization") return ok(null);
-    const { projects, teams } = this.#dependencies.collections;
-    const own = { _id: binding.id, organizationId };
-    const container = binding.type === "project" ? await projects.findOne(own) : await teams.findOne(own);
-    if (container === null) return refused(refusal("NOT_FOUND"));
-    return container.archivedAt === null ? ok(null) : refused(refusal("CONTAINER_ARCHIVED"));
   }
 
   #newKey(principal: SessionPrincipal, choice: KeyChoice, lineageId: string | null): MintedKey {

@@ -43,39 +43,41 @@ type OpenDialog = "archive" | "edit" | FundedFrom;
 function Known({ agent }: { readonly agent: Agent }): ReactElement {
   const [dialog, openDialog, close] = useOpened<OpenDialog>();
   const isAdmin = useMay("admin");
+  const mayPause = useMay("member");
   const stale = [["agents"]];
   const pause = useAction(() => api.pauseAgent({ id: agent.id }), { stale });
   const resume = useAction(() => api.resumeAgent({ id: agent.id }), { stale });
   const isArchived = agent.state === "archived";
-  const actions = isArchived ? undefined : (
-    <>
-      {isAdmin ? (
-        <Button variant="default" leftSection={<Icon name="edit" />} onClick={() => openDialog("edit")}>
-          Edit
-        </Button>
-      ) : null}
-      {agent.state === "active" ? (
-        <Button
-          variant="default"
-          leftSection={<Icon name="pause" />}
-          loading={pause.isBusy}
-          onClick={() => void pause.run()}
-        >
-          Pause
-        </Button>
-      ) : (
-        <Button
-          variant="default"
-          leftSection={<Icon name="play" />}
-          loading={resume.isBusy}
-          onClick={() => void resume.run()}
-        >
-          Resume
-        </Button>
-      )}
-      {isAdmin ? <EmergencyStop scope={{ agent }} what="this agent" /> : null}
-    </>
-  );
+  const actions =
+    isArchived || !mayPause ? undefined : (
+      <>
+        {isAdmin ? (
+          <Button variant="default" leftSection={<Icon name="edit" />} onClick={() => openDialog("edit")}>
+            Edit
+          </Button>
+        ) : null}
+        {agent.state === "active" ? (
+          <Button
+            variant="default"
+            leftSection={<Icon name="pause" />}
+            loading={pause.isBusy}
+            onClick={() => void pause.run()}
+          >
+            Pause
+          </Button>
+        ) : (
+          <Button
+            variant="default"
+            leftSection={<Icon name="play" />}
+            loading={resume.isBusy}
+            onClick={() => void resume.run()}
+          >
+            Resume
+          </Button>
+        )}
+        {isAdmin ? <EmergencyStop scope={{ agent }} what="this agent" /> : null}
+      </>
+    );
   return (
     <Page
       title={agent.name}

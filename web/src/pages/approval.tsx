@@ -13,7 +13,7 @@ import { ApprovalBars, LastPayments, useIsContextSettled } from "../parts/approv
 import { Denial } from "../parts/denial.tsx";
 import { Card, Fact, Facts, Page, Waiting, Written } from "../parts/parts.tsx";
 import { Problem } from "../parts/problem.tsx";
-import { signedOut, useMe, useSignOut } from "../session.tsx";
+import { signedOut, useMay, useMe, useSignOut } from "../session.tsx";
 import { flagOf } from "../rule-types.tsx";
 import { RAILS } from "../rails.ts";
 import { type Approval, payeeOf } from "../words.ts";
@@ -115,7 +115,7 @@ function Known({ approval }: { readonly approval: Approval }): ReactElement {
   const transaction = useTransaction(approval);
   const isPaused = useIsPaused(approval);
   const isSettled = useIsContextSettled(approval);
-  const mayDecide = isOpen && isSettled && leftMs > 0 && phase !== "sending";
+  const mayDecide = useMay("member") && isOpen && isSettled && leftMs > 0 && phase !== "sending";
   // Focus goes where something has happened.
   useEffect(() => {
     const found = ["outcome", "payment"].map((name) => place.current?.querySelector<HTMLElement>(`#${name}`));

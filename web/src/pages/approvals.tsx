@@ -17,7 +17,7 @@ import { InboxFilters } from "../parts/inbox-filters.tsx";
 import { Card, Empty, Page, Waiting } from "../parts/parts.tsx";
 import { Failed } from "../parts/problem.tsx";
 import { canNotify, plusOf, usePending } from "../pending.ts";
-import { signedOut } from "../session.tsx";
+import { signedOut, useMay } from "../session.tsx";
 import type { Approval } from "../words.ts";
 import { CompletedApprovals } from "./completed-approvals.tsx";
 
@@ -132,7 +132,8 @@ function Pending({ approvals: all, nextCursor, onExpired }: PendingProps): React
   const waiting = all.filter(({ id }) => !sent.has(id));
   const approvals = inboxOf(waiting, search);
   const selected = approvals.filter(({ id }) => chosen.has(id) && !deciding.has(id));
-  useKeys(approvals.length > 0);
+  const mayDecide = useMay("member");
+  useKeys(mayDecide && approvals.length > 0);
 
   const decideAll = (some: readonly Approval[], decision: Decision): void => {
     setDialog(null);
@@ -173,15 +174,17 @@ function Pending({ approvals: all, nextCursor, onExpired }: PendingProps): React
         <Nothing isFiltered={waiting.length > 0} isSending={sending !== null} />
       ) : (
         <>
-          <Several
-            selected={selected}
-            shown={approvals}
-            total={waiting.length}
-            plus={plusOf({ nextCursor })}
-            isBusy={sending !== null}
-            onAll={(isAll) => setChosen(new Set(isAll ? idsOf(approvals) : []))}
-            onDecide={(how) => setDialog({ how, approvals: selected })}
-          />
+          {mayDecide ? (
+            <Several
+              selected={selected}
+              shown={approvals}
+              total={waiting.length}
+              plus={plusOf({ nextCursor })}
+              isBusy={sending !== null}
+              onAll={(isAll) => setChosen(new Set(isAll ? idsOf(approvals) : []))}
+              onDecide={(how) => setDialog({ how, approvals: selected })}
+            />
+          ) : null}
           <Expiry approvals={approvals} onExpired={onExpired} />
           <Stack gap={view === "compact" ? 6 : "md"}>
             {approvals.slice(0, shown).map((approval) => (

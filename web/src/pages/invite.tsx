@@ -11,6 +11,7 @@ import { Written } from "../parts/parts.tsx";
 import { PasswordInput } from "../parts/password.tsx";
 import { Problem } from "../parts/problem.tsx";
 import { signedIn } from "../session.tsx";
+import { withArticle } from "../words.ts";
 import { FirstFactor } from "./set-up.tsx";
 
 const FIELDS = ["name", "password"];
@@ -125,6 +126,6 @@ const Invitation = ({ of }: { readonly of: Invited }): ReactElement => (
     <b>
       <Written text={of.organizationName} />
     </b>
-    , as {of.role === "member" ? "a member" : `an ${of.role}`}. You sign in as <Written text={of.email} />.
+    , as {withArticle(of.role)}. You sign in as <Written text={of.email} />.
   </>
 );

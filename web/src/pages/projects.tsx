@@ -11,7 +11,7 @@ import { More, usePages } from "../parts/list.tsx";
 import { BudgetBar, Card, Empty, Page, State, Waiting, Written } from "../parts/parts.tsx";
 import { Failed } from "../parts/problem.tsx";
 import { ContainerForm } from "../parts/container-form.tsx";
-import { useMay } from "../session.tsx";
+import { useMay, useMe } from "../session.tsx";
 
 /** Projects with their teams, and what is used of each. */
 export function Projects(): ReactElement {
@@ -19,6 +19,7 @@ export function Projects(): ReactElement {
     api.listProjects({ query: { ...cursor, limit: 20 } }, options),
   );
   const { data: teams = [] } = useTeams();
+  const { binding } = useMe().user;
   const isAdmin = useMay("admin");
   const [isCreating, setCreating] = useState(false);
   const projects = pages.data?.pages.flatMap((page) => page.projects) ?? [];
@@ -44,6 +45,11 @@ export function Projects(): ReactElement {
         />
       ))}
       <More {...pages} />
+      {binding.type === "team" ? (
+        <Card title="Your teams">
+          <TeamTree teams={teams.filter(({ archivedAt }) => archivedAt === null)} />
+        </Card>
+      ) : null}
       {isCreating ? <ContainerForm kind="project" onClose={() => setCreating(false)} /> : null}
     </Page>
   );
@@ -98,21 +104,30 @@ function ProjectCard({
             </Empty>
           )
         ) : (
-          <ul className="tree">
-            {live.map((team) => (
-              <li key={team.id}>
-                <Link to="/teams/$id" params={{ id: team.id }} className="row-link">
-                  <Written text={team.name} />
-                </Link>
-                <span className="muted figure">{capOf(team.id)}</span>
-              </li>
-            ))}
-          </ul>
+          <TeamTree teams={live} capOf={capOf} />
         )}
       </Stack>
     </Card>
   );
 }
+
+interface TeamTreeProps {
+  readonly teams: readonly Team[];
+  readonly capOf?: (teamId: string) => string;
+}
+
+const TeamTree = ({ capOf, teams }: TeamTreeProps): ReactElement => (
+  <ul className="tree">
+    {teams.map((team) => (
+      <li key={team.id}>
+        <Link to="/teams/$id" params={{ id: team.id }} className="row-link">
+          <Written text={team.name} />
+        </Link>
+        {capOf === undefined ? null : <span className="muted figure">{capOf(team.id)}</span>}
+      </li>
+    ))}
+  </ul>
+);
 
 /** A container's image, or its color. */
 export const Tile = ({ container }: { readonly container: Pick<Project, "color" | "logo"> }): ReactElement =>

@@ -22,7 +22,7 @@ import { TeamSpendLimits } from "../parts/spend-limits.tsx";
 import { RulesEditor } from "../parts/rules-editor.tsx";
 import { EmergencyStop } from "../parts/stop.tsx";
 import type { SentRules } from "../rules.ts";
-import { useMay } from "../session.tsx";
+import { useMay, useMe } from "../session.tsx";
 
 type OpenDialog = "edit" | "archive";
 
@@ -40,6 +40,7 @@ export function TeamPage(): ReactElement {
 function Known({ team }: { readonly team: Team }): ReactElement {
   const names = useNames();
   const [dialog, openDialog, close] = useOpened<OpenDialog>();
+  const { user } = useMe();
   const isAdmin = useMay("admin");
   const isArchived = team.archivedAt !== null;
   const archive = useAction(() => api.archiveTeam({ id: team.id }), { stale: [["teams"], ["budgets"]] });
@@ -48,10 +49,16 @@ function Known({ team }: { readonly team: Team }): ReactElement {
       title={team.name}
       about={
         <>
-          A team of{" "}
-          <TextLink to="/projects/$id" params={{ id: team.projectId }}>
-            <Written text={names.project(team.projectId) || "…"} />
-          </TextLink>
+          {user.binding.type === "team" ? (
+            "A team"
+          ) : (
+            <>
+              A team of{" "}
+              <TextLink to="/projects/$id" params={{ id: team.projectId }}>
+                <Written text={names.project(team.projectId) || "…"} />
+              </TextLink>
+            </>
+          )}
           {team.description === null ? null : (
             <>
               {" · "}

@@ -7,6 +7,7 @@ import { exactMoney, timeLeft } from "../format.ts";
 import { Icon } from "../icons.tsx";
 import { flagOf, shortFlagOf } from "../rule-types.tsx";
 import { RAILS } from "../rails.ts";
+import { useMay } from "../session.tsx";
 import { type Approval, payeeOf } from "../words.ts";
 import { ApprovalBars, LastPaymentsInList } from "./approval-bars.tsx";
 import { When, Written } from "./parts.tsx";
@@ -43,6 +44,7 @@ export function ApprovalCard(props: CardProps): ReactElement {
   const { approval, isChosen, isDeciding, onApprove, onChoose, onDeny } = props;
   const { inViewport, ref } = useInViewport();
   const isOver = useIsOver(approval.expiresAt);
+  const mayDecide = useMay("member");
   const amount = exactMoney(approval);
   return (
     <article
@@ -53,13 +55,15 @@ export function ApprovalCard(props: CardProps): ReactElement {
       aria-label={`${amount} for ${approval.agentName}`}
     >
       <div className="approval-head">
-        <Checkbox
-          aria-label={`Choose ${amount}`}
-          checked={isChosen}
-          onChange={onChoose}
-          disabled={isOver || isDeciding}
-          data-key="choose"
-        />
+        {mayDecide ? (
+          <Checkbox
+            aria-label={`Choose ${amount}`}
+            checked={isChosen}
+            onChange={onChoose}
+            disabled={isOver || isDeciding}
+            data-key="choose"
+          />
+        ) : null}
         <div className="approval-what">
           <div className="approval-amount figure">{amount}</div>
           <Text size="sm" className="break">
@@ -102,20 +106,22 @@ export function ApprovalCard(props: CardProps): ReactElement {
         <Link to="/approvals/$id" params={{ id: approval.id }} className="row-link muted">
           Details
         </Link>
-        <Group gap="xs" className="approval-buttons">
-          <Button
-            variant="default"
-            size="md"
-            disabled={isOver || isDeciding}
-            onClick={onDeny}
-            data-key="deny"
-          >
-            Deny…
-          </Button>
-          <Button size="md" disabled={isOver} loading={isDeciding} onClick={onApprove} data-key="approve">
-            Approve {amount}
-          </Button>
-        </Group>
+        {mayDecide ? (
+          <Group gap="xs" className="approval-buttons">
+            <Button
+              variant="default"
+              size="md"
+              disabled={isOver || isDeciding}
+              onClick={onDeny}
+              data-key="deny"
+            >
+              Deny…
+            </Button>
+            <Button size="md" disabled={isOver} loading={isDeciding} onClick={onApprove} data-key="approve">
+              Approve {amount}
+            </Button>
+          </Group>
+        ) : null}
       </div>
     </article>
   );

@@ -6,12 +6,14 @@ import { useIsOver } from "../clock.ts";
 import { exactMoney } from "../format.ts";
 import { shortFlagOf } from "../rule-types.tsx";
 import { type CardProps, TimeLeft } from "./approval-card.tsx";
+import { useMay } from "../session.tsx";
 import { Written } from "./parts.tsx";
 
 /** Row of one waiting payment, for long lists. */
 export function ApprovalRow(props: CardProps): ReactElement {
   const { approval, isChosen, isDeciding, onApprove, onChoose, onDeny } = props;
   const isOver = useIsOver(approval.expiresAt);
+  const mayDecide = useMay("member");
   const amount = exactMoney(approval);
   return (
     <article
@@ -20,13 +22,15 @@ export function ApprovalRow(props: CardProps): ReactElement {
       tabIndex={-1}
       aria-label={`${amount} for ${approval.agentName}`}
     >
-      <Checkbox
-        aria-label={`Choose ${amount}`}
-        checked={isChosen}
-        onChange={onChoose}
-        disabled={isOver || isDeciding}
-        data-key="choose"
-      />
+      {mayDecide ? (
+        <Checkbox
+          aria-label={`Choose ${amount}`}
+          checked={isChosen}
+          onChange={onChoose}
+          disabled={isOver || isDeciding}
+          data-key="choose"
+        />
+      ) : null}
       <strong className="figure">{amount}</strong>
       <div className="approval-row-what">
         <Link to="/approvals/$id" params={{ id: approval.id }} className="row-link">
@@ -44,28 +48,30 @@ export function ApprovalRow(props: CardProps): ReactElement {
         ))}
       </Group>
       <TimeLeft until={approval.expiresAt} />
-      <Group gap="xs" wrap="nowrap" className="approval-row-buttons">
-        <Button
-          variant="default"
-          size="compact-md"
-          disabled={isOver || isDeciding}
-          aria-label={`Deny ${amount}`}
-          onClick={onDeny}
-          data-key="deny"
-        >
-          Deny…
-        </Button>
-        <Button
-          size="compact-md"
-          disabled={isOver}
-          loading={isDeciding}
-          aria-label={`Approve ${amount}`}
-          onClick={onApprove}
-          data-key="approve"
-        >
-          Approve
-        </Button>
-      </Group>
+      {mayDecide ? (
+        <Group gap="xs" wrap="nowrap" className="approval-row-buttons">
+          <Button
+            variant="default"
+            size="compact-md"
+            disabled={isOver || isDeciding}
+            aria-label={`Deny ${amount}`}
+            onClick={onDeny}
+            data-key="deny"
+          >
+            Deny…
+          </Button>
+          <Button
+            size="compact-md"
+            disabled={isOver}
+            loading={isDeciding}
+            aria-label={`Approve ${amount}`}
+            onClick={onApprove}
+            data-key="approve"
+          >
+            Approve
+          </Button>
+        </Group>
+      ) : null}
     </article>
   );
 }

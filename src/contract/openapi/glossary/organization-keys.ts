@@ -2,8 +2,8 @@ import { note, type Note } from "./notes.ts";
 
 /** Organization keys: where they may act, and how much. */
 export const organizationKeyNotes: Readonly<Record<string, Note>> = {
-  binding: note("Where the key may act."),
-  "binding.type": note("Where the key may act: in the whole organization, in one project, or in one team."),
+  binding: note("The part of the organization that its holder may act in."),
+  "binding.type": note("Whether that is the whole organization, or some projects or teams of it."),
   "mintOrganizationKey.scopes": note("What the key may do: the operations that name one of these scopes."),
   "OrganizationKey.scopes": note("What the key may do: the operations that name one of these scopes."),
   dailyCreateLimit: note("Agents, projects and teams that it may create in a UTC day.", 100),

@@ -94,5 +94,7 @@ export const recordNotes: Readonly<Record<string, Note>> = {
     `dlv_${ULID}`,
   ),
   "key.id": note("Its id.", `akey_${ULID}`),
+  "binding.ids": note("The projects or teams; absent for the organization.", [EXAMPLE_ID]),
+  "SomeContainers.ids": note("The projects or teams.", [EXAMPLE_ID]),
   "binding.id": note("The project's or team's id; absent for the organization.", EXAMPLE_ID),
 };

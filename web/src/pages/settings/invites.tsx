@@ -13,6 +13,7 @@ import { Problem } from "../../parts/problem.tsx";
 import { Block } from "../../parts/secret.tsx";
 import { Table } from "../../parts/table.tsx";
 import { useMay } from "../../session.tsx";
+import { type Binding, BindingPicker, WHOLE } from "../../parts/binding-picker.tsx";
 import { ROLES } from "../../words.ts";
 
 const STALE = [["invites"]];
@@ -88,14 +89,16 @@ export function Invite({ onClose }: { readonly onClose: () => void }): ReactElem
   const isOwner = useMay("owner");
   const [email, setEmail] = useState("");
   const [role, setRole] = useState<Role>("member");
+  const [binding, setBinding] = useState<Binding>(WHOLE);
   const [idempotencyKey] = useState(() => newUuid());
   const [sent, setSent] = useState<Output<"createInvite"> | null>(null);
   const invite = useAction(
-    () => api.createInvite({ body: { email, role, idempotencyKey: `${idempotencyKey}-${email}-${role}` } }),
-    {
-      stale: STALE,
-      fields: ["email"],
+    () => {
+      const chosen = { email, role, ...(role === "member" ? { binding } : {}) };
+      const key = `${idempotencyKey}-${JSON.stringify(chosen)}`;
+      return api.createInvite({ body: { ...chosen, idempotencyKey: key } });
     },
+    { stale: STALE, fields: ["email", "binding"] },
   );
   const submit = async (event: SyntheticEvent): Promise<void> => {
     event.preventDefault();
@@ -151,6 +154,9 @@ export function Invite({ onClose }: { readonly onClose: () => void }): ReactElem
               )}
             </Stack>
           </Radio.Group>
+          {role === "member" ? (
+            <BindingPicker value={binding} onChange={setBinding} error={invite.at("binding")} />
+          ) : null}
           <Group justify="flex-end">
             <Button variant="default" onClick={onClose}>
               Cancel

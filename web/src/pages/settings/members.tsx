@@ -10,7 +10,8 @@ import { Card, Waiting, When, Written } from "../../parts/parts.tsx";
 import { Failed } from "../../parts/problem.tsx";
 import { Table } from "../../parts/table.tsx";
 import { useMay, useMe } from "../../session.tsx";
-import type { Member } from "../../words.ts";
+import { BindingPicker, bindingOf, boundWords } from "../../parts/binding-picker.tsx";
+import { type Member, withArticle } from "../../words.ts";
 import { Invite, Invites } from "./invites.tsx";
 
 type Role = Member["role"];
@@ -79,9 +80,10 @@ function Cells({ member, onOpenDialog }: CellsProps): ReactElement {
   const { user } = useMe();
   const isOwner = useMay("owner");
   const isAdmin = useMay("admin");
-  const others = (["member", "admin", "owner"] as const).filter(
+  const others = (["auditor", "member", "admin", "owner"] as const).filter(
     (role) => role !== member.role && (isOwner || role !== "owner"),
   );
+  const bound = boundWords(bindingOf(member));
   const mayChange = isAdmin && (isOwner || member.role !== "owner");
   return (
     <>
@@ -99,7 +101,10 @@ function Cells({ member, onOpenDialog }: CellsProps): ReactElement {
           </div>
         </Group>
       </td>
-      <td>{titled(member.role)}</td>
+      <td>
+        {titled(member.role)}
+        {bound === "" ? null : <span className="muted"> in {bound}</span>}
+      </td>
       <td>
         {member.secondFactors.length === 0 ? (
           <span className="muted">None</span>
@@ -121,9 +126,12 @@ function Cells({ member, onOpenDialog }: CellsProps): ReactElement {
             <Menu.Dropdown>
               {others.map((role) => (
                 <Menu.Item key={role} onClick={() => onOpenDialog(role)}>
-                  Make {role === "member" ? "a member" : `an ${role}`}
+                  Make {withArticle(role)}
                 </Menu.Item>
               ))}
+              {member.role === "member" ? (
+                <Menu.Item onClick={() => onOpenDialog("member")}>Change where they decide</Menu.Item>
+              ) : null}
               <Menu.Divider />
               <Menu.Item color="red" onClick={() => onOpenDialog(null)}>
                 Remove
@@ -149,11 +157,14 @@ function Change({
   const { member, role } = dialog;
   const [keepsKeys, setKeepsKeys] = useState(false);
   const query = keepsKeys ? ({ keepKeys: "true" } as const) : {};
-  const change = useAction((to: Role) => api.updateMember({ id: member.id, query, body: { role: to } }), {
-    stale: STALE,
-  });
+  const [binding, setBinding] = useState(bindingOf(member));
+  const change = useAction(
+    (to: Role) =>
+      api.updateMember({ id: member.id, query, body: { role: to, ...(to === "member" ? { binding } : {}) } }),
+    { stale: STALE, fields: ["binding"] },
+  );
   const remove = useAction(() => api.removeMember({ id: member.id, query }), { stale: STALE });
-  const losesKeys = role === null || role === "member";
+  const losesKeys = member.role !== role && (role === null || role === "member" || role === "auditor");
   const run = async (): Promise<void> => {
     if (role !== null) {
       if ((await change.run(role)) !== null) onClose();
@@ -166,9 +177,11 @@ function Change({
       title={
         role === null
           ? `Remove ${member.name}?`
-          : `Make ${member.name} ${role === "member" ? "a member" : `an ${role}`}?`
+          : role === member.role
+            ? `Where does ${member.name} decide?`
+            : `Make ${member.name} ${withArticle(role)}?`
       }
-      action={role === null ? "Remove" : "Change the role"}
+      action={role === null ? "Remove" : role === member.role ? "Save" : "Change the role"}
       color={role === null ? "red" : "indigo"}
       isBusy={change.isBusy || remove.isBusy}
       problem={`${change.problem}${remove.problem}`}
@@ -178,7 +191,10 @@ function Change({
       <Stack gap="sm">
         {role === null
           ? "Their sessions and factors end immediately."
-          : "The new role applies to open sessions immediately."}
+          : "This applies to open sessions immediately."}
+        {role === "member" ? (
+          <BindingPicker value={binding} onChange={setBinding} error={change.at("binding")} />
+        ) : null}
         {losesKeys ? (
           <Checkbox
             label="Leave the organization keys that they created in force"

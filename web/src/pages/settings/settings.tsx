@@ -1,21 +1,29 @@
 import { Stack, Title } from "@mantine/core";
 import { Link, Outlet, useLocation } from "@tanstack/react-router";
 import { type ReactElement, useEffect, useRef } from "react";
-import { useMay } from "../../session.tsx";
+import { useMay, useMe, useSeesAll } from "../../session.tsx";
 
 const ENTRIES = [
-  { to: "/settings/organization", label: "Organization", least: "member" },
-  { to: "/settings/keys", label: "API keys", least: "admin" },
-  { to: "/settings/members", label: "Members", least: "member" },
-  { to: "/settings/webhooks", label: "Webhooks", least: "admin" },
-  { to: "/settings/security", label: "Security", least: "member" },
-  { to: "/settings/audit", label: "Audit log", least: "admin" },
+  { to: "/settings/organization", label: "Organization", who: "anyone" },
+  { to: "/settings/keys", label: "API keys", who: "admins" },
+  { to: "/settings/members", label: "Members", who: "whole" },
+  { to: "/settings/webhooks", label: "Webhooks", who: "admins" },
+  { to: "/settings/security", label: "Security", who: "anyone" },
+  { to: "/settings/audit", label: "Audit log", who: "auditors" },
 ] as const;
 
 /** The frame of all settings. */
 export function Settings(): ReactElement {
   const { pathname } = useLocation();
   const isAdmin = useMay("admin");
+  const seesAll = useSeesAll();
+  const { role } = useMe().user;
+  const isFor = {
+    anyone: true,
+    whole: seesAll,
+    admins: isAdmin,
+    auditors: isAdmin || role === "auditor",
+  };
   const entries = useRef<HTMLElement>(null);
   // On a phone not all tabs fit.
   useEffect(() => {
@@ -26,7 +34,7 @@ export function Settings(): ReactElement {
     <Stack gap="lg">
       <Title order={1}>Settings</Title>
       <nav ref={entries} aria-label="Settings" className="subnav">
-        {ENTRIES.filter(({ least }) => isAdmin || least === "member").map(({ label, to }) => (
+        {ENTRIES.filter(({ who }) => isFor[who]).map(({ label, to }) => (
           <Link key={to} to={to} aria-current={pathname.startsWith(to) ? "page" : undefined}>
             {label}
           </Link>
