@@ -23,6 +23,7 @@ import { paymentHandlers } from "./payments.ts";
 import { purchaseHandlers } from "./purchases.ts";
 import { projectHandlers } from "./projects.ts";
 import { sandboxHandlers } from "./sandbox.ts";
+import { simulationHandlers } from "./simulations.ts";
 import { stopHandlers } from "./stops.ts";
 import { streamHandlers } from "./stream.ts";
 import { teamHandlers } from "./teams.ts";
@@ -50,6 +51,7 @@ export const createHandlers = (dependencies: HandlerDependencies): Handlers => (
   ...calendarHandlers(dependencies),
   ...approvalRulesHandlers(dependencies),
   ...restrictionsHandlers(dependencies),
+  ...simulationHandlers(dependencies),
   ...agentHandlers(dependencies),
   ...agentPolicyHandlers(dependencies),
   ...agentSummaryHandlers(dependencies),

@@ -16,6 +16,7 @@ import * as payments from "./operations/payments.ts";
 import * as projects from "./operations/projects.ts";
 import * as purchases from "./operations/purchases.ts";
 import * as sessions from "./operations/sessions.ts";
+import * as simulations from "./operations/simulations.ts";
 import * as stream from "./operations/stream.ts";
 import * as sandbox from "./operations/sandbox.ts";
 import * as teams from "./operations/teams.ts";
@@ -49,6 +50,7 @@ export const operations = {
   ...calendar,
   ...approvalRules,
   ...restrictions,
+  ...simulations,
   ...agentOperations,
   ...connections,
   ...payments,

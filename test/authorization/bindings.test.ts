@@ -13,6 +13,7 @@ import { seed } from "../support/seed.ts";
 import { someOrAll } from "../support/soak.ts";
 import { elevate, newWorld, type World } from "../support/world.ts";
 import { mintKey } from "./scene.ts";
+import { SIMULATED } from "../support/simulations.ts";
 import { restricting } from "../support/restrictions.ts";
 
 /**
@@ -151,6 +152,9 @@ describe(`a key acts only inside its binding (TEST_SEED=${seed})`, () => {
     setTeamRestrictions: { body: restricting({}, 999), success: [409, "STALE_RESTRICTIONS"] },
     setProjectRestrictions: { body: restricting({}, 999), success: [409, "STALE_RESTRICTIONS"] },
     setAgentRestrictions: { body: restricting({}, 999), success: [409, "STALE_RESTRICTIONS"] },
+    ...Object.fromEntries(
+      Object.entries(SIMULATED).map(([id, body]) => [id, { body, success: [200, null] as const }]),
+    ),
     setProjectCalendar: {
       body: {
         timezone: "UTC",
@@ -188,7 +192,7 @@ describe(`a key acts only inside its binding (TEST_SEED=${seed})`, () => {
   });
 
   for (const { id, request, success, acts } of cases) {
-    it(`${id}: done inside, OUTSIDE_BINDING outside, a stranger's is NOT_FOUND`, async () => {
+    it(`${id}: done inside, OUTSIDE_BINDING outside, NOT_FOUND elsewhere`, async () => {
       const cells = keys.flatMap((key) =>
         Object.entries({ here, beside, elsewhere }).map(([where, place]) => {
           const inside = acts === "in a team" ? key.covers(place) : key.coversProject(place.projectId);

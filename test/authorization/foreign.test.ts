@@ -14,6 +14,7 @@ import {
   type World,
 } from "../support/world.ts";
 import { mintKey } from "./scene.ts";
+import { SIMULATED } from "../support/simulations.ts";
 import { restricting } from "../support/restrictions.ts";
 
 /**
@@ -82,6 +83,7 @@ describe("what belongs to another organization is not found", () => {
     setProjectRestrictions: restricting(),
     setTeamRestrictions: restricting(),
     setAgentRestrictions: restricting(),
+    ...SIMULATED,
     // Stale, too: existence comes before the version.
     setProjectCalendar: {
       timezone: "UTC",

@@ -21,6 +21,7 @@ import {
   type TestAgent,
   type World,
 } from "../support/world.ts";
+import { SIMULATED } from "../support/simulations.ts";
 import { restricting } from "../support/restrictions.ts";
 
 /** What a query language, a driver or a database might take for more than a value. */
@@ -130,6 +131,7 @@ const BODIES: Partial<Record<OperationId, () => Fields>> = {
   setProjectRestrictions: restricting,
   setTeamRestrictions: restricting,
   setAgentRestrictions: restricting,
+  ...Object.fromEntries(Object.entries(SIMULATED).map(([id, body]) => [id, () => body])),
   updateOrganization: () => ({
     name: "x",
     timezone: "Europe/Berlin",
