@@ -25,6 +25,7 @@ import { projectHandlers } from "./projects.ts";
 import { railHandlers } from "./rails.ts";
 import { raiseRequestHandlers } from "./raise-requests.ts";
 import { sandboxHandlers } from "./sandbox.ts";
+import { simulationHandlers } from "./simulations.ts";
 import { stopHandlers } from "./stops.ts";
 import { streamHandlers } from "./stream.ts";
 import { teamHandlers } from "./teams.ts";
@@ -52,6 +53,7 @@ export const createHandlers = (dependencies: HandlerDependencies): Handlers => (
   ...calendarHandlers(dependencies),
   ...approvalRulesHandlers(dependencies),
   ...restrictionsHandlers(dependencies),
+  ...simulationHandlers(dependencies),
   ...agentHandlers(dependencies),
   ...agentPolicyHandlers(dependencies),
   ...agentSummaryHandlers(dependencies),

@@ -31,9 +31,15 @@ const ANSWER_MS = 3_500;
 
 /**
  * Bounds of answers that wait for something. A budget has a little longer, to be in force, and is still answered within 5 s. A call
- * that waits for a webhook's receiver or a shop moves its deadline once the request is sent; until then it has the usual bound.
+ * that waits for a webhook's receiver or a shop moves its deadline once the request is sent; until then it has the usual bound. Clients give
+ * up on a simulation after 60 s.
  */
-const WAITING_ANSWER_MS = { propagation: 4_000, receiver: ANSWER_MS, shop: ANSWER_MS } as const;
+const WAITING_ANSWER_MS = {
+  propagation: 4_000,
+  receiver: ANSWER_MS,
+  shop: ANSWER_MS,
+  simulation: 55_000,
+} as const;
 
 /** Timeout for the audit entry of a certain refusal. */
 const REFUSED_MS = 4_500;

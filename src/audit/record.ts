@@ -70,8 +70,8 @@ export const successStatusOf = (id: OperationId): number => {
 
 /** Whether a call leaves an entry: all that change something, except agents' payments, whose decisions do. */
 export const leavesEntry = (id: OperationId): boolean => {
-  const { access, http, tool }: Operation = operations[id];
-  if (access.kind === "agent") return false;
+  const { access, http, tool, waitsFor }: Operation = operations[id];
+  if (access.kind === "agent" || waitsFor === "simulation") return false;
   return http === null ? tool?.hints.readOnly === false : http.method !== "get";
 };
 

@@ -8,11 +8,13 @@ export type AuditEntry = Item<"listAuditLog">;
 
 /** Operations whose calls leave an entry: all that change something, except agents' payments. */
 type AuditedOperation = {
-  [K in OperationId]: (typeof ROUTES)[K]["method"] extends "GET"
+  [K in OperationId]: K extends `simulate${string}`
     ? never
-    : Operations[K]["access"]["kind"] extends "agent"
+    : (typeof ROUTES)[K]["method"] extends "GET"
       ? never
-      : K;
+      : Operations[K]["access"]["kind"] extends "agent"
+        ? never
+        : K;
 }[OperationId];
 
 /** Entries that no operation leaves: decisions on payments, the service itself, the operator's commands. */

@@ -23,7 +23,7 @@ export const calendarView = (calendar: Calendar): CalendarView => ({
   version: calendar.version,
 });
 
-export const settingsIn = (view: CalendarView): CalendarSettings => ({
+export const settingsIn = (view: Omit<CalendarView, "version">): CalendarSettings => ({
   resetMinutes: minutesOf(view.resetTime),
   weekStart: WEEK_STARTS.indexOf(view.weekStartsOn),
   monthDay: view.monthStartsOn,

@@ -18,6 +18,7 @@ import * as projects from "./operations/projects.ts";
 import * as purchases from "./operations/purchases.ts";
 import * as rails from "./operations/rails.ts";
 import * as sessions from "./operations/sessions.ts";
+import * as simulations from "./operations/simulations.ts";
 import * as stream from "./operations/stream.ts";
 import * as sandbox from "./operations/sandbox.ts";
 import * as teams from "./operations/teams.ts";
@@ -53,6 +54,7 @@ export const operations = {
   ...approvalRules,
   ...raiseRequests,
   ...restrictions,
+  ...simulations,
   ...agentOperations,
   ...connections,
   ...payments,

@@ -151,9 +151,9 @@ export interface Operation<
   readonly access: A;
   /**
    * Reason for an answer to wait beyond the usual bound: every agent's record is to show a budget, or a webhook's receiver or a shop
-   * is to answer. A create besides waits for the call that executes the same create, if there is one.
+   * is to answer, or past payments are judged once more, which changes nothing. A create besides waits for the call that executes the same create, if there is one.
    */
-  readonly waitsFor?: "propagation" | "receiver" | "shop";
+  readonly waitsFor?: "propagation" | "receiver" | "shop" | "simulation";
   /** The caps of its own that it has besides the plan's limit. */
   readonly rate: RateClass;
   readonly http: HttpBinding | null;

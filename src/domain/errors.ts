@@ -205,6 +205,10 @@ export const ERRORS = {
     status: 429,
     message: "The session has the maximum number of open streams; close one first.",
   },
+  SIMULATION_RUNNING: {
+    status: 429,
+    message: "A simulation of your organization is under way; try again once it has answered.",
+  },
   DAILY_CREATE_LIMIT_REACHED: {
     status: 429,
     message: "The key's daily create limit is reached; it resets at midnight UTC.",

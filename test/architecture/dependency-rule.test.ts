@@ -44,6 +44,7 @@ const MAY_IMPORT: readonly Rule[] = [
   service("rails", "chain", "payments", "store"),
   service("agents", "audit", "secrets", "store"),
   service("containers", "actors", "audit", "contract", "secrets", "store"),
+  service("simulations", "actors", "store"),
   service("views", "contract"),
   service("changes", "contract", "store", "views"),
   service("webhooks", "audit", "contract", "identity", "store", "views"),

@@ -6,6 +6,7 @@ import { expect } from "chai";
 const BOUNDS: Readonly<Record<string, string>> = {
   "src/audit/chain/appender.ts #chains": "CACHED_HEADS_MAX, and chains that have something waiting",
   "src/chain/foreign-nonces.ts #unexplained": "UNEXPLAINED_MAX",
+  "src/simulations/simulations.ts #running": "organizations whose simulation is under way",
   "src/webhooks/delivery/slots.ts #endpoints": "TRACKED_MAX, and exchanges under way",
   "src/webhooks/delivery/slots.ts #organizations": "TRACKED_MAX, and exchanges under way",
   "src/webhooks/delivery/slots.ts #tests": "TRACKED_MAX, and exchanges under way",

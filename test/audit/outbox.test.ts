@@ -100,8 +100,8 @@ describe("the audit outbox", () => {
   }
 
   it("knows every operation of the contract that changes something", () => {
-    const changing = operationList.filter(([, { access, http, tool }]) => {
-      if (access.kind === "agent") return false;
+    const changing = operationList.filter(([id, { access, http, tool }]) => {
+      if (access.kind === "agent" || id.startsWith("simulate")) return false;
       return http === null ? tool?.hints.readOnly === false : http.method !== "get";
     });
     expect(Object.keys(WRITES).toSorted()).to.deep.equal(changing.map(([id]) => id).toSorted());

@@ -188,6 +188,15 @@ export const ACCESS: Readonly<Record<OperationId, Row>> = {
   setProjectRestrictions: manage("projects:write", admin),
   getTeamRestrictions: read("teams:write"),
   setTeamRestrictions: manage("teams:write", admin),
+  simulateAgentBudgetPolicy: manage("agents:write", admin),
+  simulateAgentRestrictions: manage("agents:write", admin),
+  simulateTeamBudget: manage("teams:write", admin),
+  simulateTeamApprovalRules: manage("teams:write", admin),
+  simulateTeamRestrictions: manage("teams:write", admin),
+  simulateProjectBudget: manage("projects:write", admin),
+  simulateProjectApprovalRules: manage("projects:write", admin),
+  simulateProjectRestrictions: manage("projects:write", admin),
+  simulateProjectCalendar: manage("projects:write", admin),
 
   createAgent: manage("agents:write", admin),
   listAgents: read("agents:read"),
@@ -224,7 +233,7 @@ export const ACCESS: Readonly<Record<OperationId, Row>> = {
 
   fundAgent: manage(null, adminSteppedUp),
 
-  listRails: manage(null, admin),
+  listRails: { ...manage(null, admin), orAuditor: true },
   connectCardIssuer: manage(null, ownerSteppedUp),
   disconnectCardIssuer: manage(null, ownerSteppedUp),
   checkCardIssuer: manage(null, ownerSteppedUp),

@@ -17,6 +17,7 @@ import { EventReader } from "../support/event-stream.ts";
 import { outranks } from "../../src/domain/roles.ts";
 import type { Bound } from "../../src/domain/binding.ts";
 import { mintKey, sessionOf } from "./scene.ts";
+import { SIMULATED } from "../support/simulations.ts";
 import { restricting } from "../support/restrictions.ts";
 
 /**
@@ -184,6 +185,9 @@ describe(`keys and members act only inside their binding (TEST_SEED=${seed})`, (
     setTeamRestrictions: { body: restricting({}, 999), success: [409, "STALE_RESTRICTIONS"] },
     setProjectRestrictions: { body: restricting({}, 999), success: [409, "STALE_RESTRICTIONS"] },
     setAgentRestrictions: { body: restricting({}, 999), success: [409, "STALE_RESTRICTIONS"] },
+    ...Object.fromEntries(
+      Object.entries(SIMULATED).map(([id, body]) => [id, { body, success: [200, null] as const }]),
+    ),
     setProjectCalendar: {
       body: {
         timezone: "UTC",

@@ -15,6 +15,7 @@ import {
 } from "../support/world.ts";
 import { mintKey } from "./scene.ts";
 import { askRaise } from "../support/raises.ts";
+import { SIMULATED } from "../support/simulations.ts";
 import { restricting } from "../support/restrictions.ts";
 
 /**
@@ -87,6 +88,7 @@ describe("what belongs to another organization is not found", () => {
     setProjectRestrictions: restricting(),
     setTeamRestrictions: restricting(),
     setAgentRestrictions: restricting(),
+    ...SIMULATED,
     // Stale, too: existence comes before the version.
     setProjectCalendar: {
       timezone: "UTC",

@@ -4,6 +4,7 @@ import { COLLECTIONS, type EventDocument, type ProjectDocument } from "../../src
 import { McpCaller } from "../mcp/support.ts";
 import { outcomeOf, TestBudgets } from "../support/budgets.ts";
 import { askRaise, raiseOrder } from "../support/raises.ts";
+import { SIMULATED } from "../support/simulations.ts";
 import { elevate, newWorld, type TestAgent, until, type World } from "../support/world.ts";
 
 const UTC = {
@@ -129,6 +130,68 @@ describe("spend limits over HTTP", () => {
     });
     await agent.pay({ amountCents: 1, merchant: "sandbox-refund" });
     expect(await warnings()).to.have.lengthOf(1);
+  });
+
+  it("a change is tried on past payments, and what is in force reproduces what was decided", async () => {
+    const { token } = world;
+    const budgets = new TestBudgets(world);
+    const projectId = await budgets.newProject();
+    const teamId = await budgets.newTeam(projectId);
+    const agent = await world.agent({
+      teamId,
+      autoApprovalThresholdCents: 300,
+      spendLimits: [{ period: "month", limitCents: 1_000 }],
+    });
+    expect(await outcomeOf(agent, 300)).to.equal("approved");
+    expect(await outcomeOf(agent, 200)).to.equal("approved");
+    const { approval } = await agent.pay({ amountCents: 400 });
+    await world.api.ok("approveApproval", 200, { token, id: approval?.id ?? "" });
+    expect(await outcomeOf(agent, 250)).to.equal("SPEND_LIMIT_EXCEEDED");
+    const { transaction: small } = await agent.pay({ amountCents: 50, merchant: "Other Shop" });
+    const tried = await world.api.ok("simulateAgentBudgetPolicy", 200, { token, id: agent.id, body: {} });
+    expect(tried).to.deep.include({ payments: 5, unchanged: 5, moves: [], examples: [] });
+    expect(tried.assumptions.join(" ")).to.include("not guessed");
+
+    const policy = { spendLimits: [{ period: "month", limitCents: 600 }], autoApprovalThresholdCents: 250 };
+    const tighter = { token, id: agent.id, body: { ...policy, range: 7 } };
+    const { moves, unchanged } = await world.api.ok("simulateAgentBudgetPolicy", 200, tighter);
+    // 300 is held and expires later: 200 is left, 400 is denied on all counts, 250 as before, and 50 fits.
+    expect(moves).to.deep.equal([
+      { from: "approved", to: "held", count: 1, cents: 300 },
+      { from: "held", to: "denied", count: 1, cents: 400 },
+    ]);
+    expect(unchanged).to.equal(3);
+
+    const capped = { token, id: projectId, body: { capCents: 500, teams: [] } };
+    const ofProject = await world.api.ok("simulateProjectBudget", 200, capped);
+    expect(ofProject.moves.map(({ from, to }) => `${from} ${to}`)).to.deep.equal([
+      "approved denied",
+      "held denied",
+    ]);
+    const noShop = {
+      ...SIMULATED.simulateTeamRestrictions,
+      recipients: { only: null, never: ["other shop"] },
+    };
+    const restricted = { token, id: teamId, body: noShop };
+    const { examples } = await world.api.ok("simulateTeamRestrictions", 200, restricted);
+    expect(examples).to.have.lengthOf(1);
+    expect(examples[0]).to.include({
+      transactionId: small.id,
+      from: "approved",
+      to: "denied",
+      denialCode: "RECIPIENT_NOT_ALLOWED",
+    });
+    const rule = { type: "new_recipient", params: {} };
+    const ruled = { token, id: projectId, body: { rules: [rule] } };
+    const newPayees = await world.api.ok("simulateProjectApprovalRules", 200, ruled);
+    expect(newPayees.examples.map(({ flaggedByRuleTypes }) => flaggedByRuleTypes)).to.deep.equal([
+      ["new_recipient"],
+      ["new_recipient"],
+      ["new_recipient"],
+    ]);
+    const calendar = { token, id: projectId, body: SIMULATED.simulateProjectCalendar };
+    const answers = await Promise.all([1, 2].map(() => world.api.call("simulateProjectCalendar", calendar)));
+    expect(answers.map(({ status }) => status).toSorted()).to.deep.equal([200, 429]);
   });
 });
 

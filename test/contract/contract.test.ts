@@ -13,6 +13,7 @@ import { operationList } from "../../src/contract/registry.ts";
 import type { Operation } from "../../src/contract/types.ts";
 import { ERRORS } from "../../src/domain/errors.ts";
 import { RULE_TYPES } from "../../src/domain/rules/rules.ts";
+import { SIMULATED } from "../support/simulations.ts";
 
 /** Codes and statuses as callers are promised them, written out once more. */
 const STATUSES: Readonly<Record<number, readonly string[]>> = {
@@ -86,7 +87,13 @@ const STATUSES: Readonly<Record<number, readonly string[]>> = {
     "SHOP_UNREACHABLE",
     "WALLET_OWNER_UNPROVEN",
   ],
-  429: ["RATE_LIMITED", "DAILY_CREATE_LIMIT_REACHED", "RAISE_LIMIT_REACHED", "TOO_MANY_STREAMS"],
+  429: [
+    "RATE_LIMITED",
+    "DAILY_CREATE_LIMIT_REACHED",
+    "RAISE_LIMIT_REACHED",
+    "TOO_MANY_STREAMS",
+    "SIMULATION_RUNNING",
+  ],
   500: ["INTERNAL"],
   503: ["CREATE_RETRYABLE", "SERVICE_UNAVAILABLE"],
 };
@@ -191,6 +198,7 @@ describe("the contract", () => {
       testWebhook: "receiver",
       payX402Request: "shop",
       checkPayment: "shop",
+      ...Object.fromEntries(Object.keys(SIMULATED).map((id) => [id, "simulation"])),
     });
   });
 

@@ -22,6 +22,7 @@ import {
   type World,
 } from "../support/world.ts";
 import { askRaise, raiseOrder } from "../support/raises.ts";
+import { SIMULATED } from "../support/simulations.ts";
 import { restricting } from "../support/restrictions.ts";
 
 /** What a query language, a driver or a database might take for more than a value. */
@@ -136,6 +137,7 @@ const BODIES: Partial<Record<OperationId, () => Fields>> = {
   setProjectRestrictions: restricting,
   setTeamRestrictions: restricting,
   setAgentRestrictions: restricting,
+  ...Object.fromEntries(Object.entries(SIMULATED).map(([id, body]) => [id, () => body])),
   updateOrganization: () => ({
     name: "x",
     timezone: "Europe/Berlin",

@@ -68,6 +68,9 @@ const WITHOUT_TEMPORAL: readonly OperationId[] = [
   ...(["getTeamApprovalRules", "setTeamApprovalRules"] as const),
   ...(["getProjectRestrictions", "setProjectRestrictions"] as const),
   ...(["getTeamRestrictions", "setTeamRestrictions", "getAgentRestrictions"] as const),
+  ...(["simulateAgentBudgetPolicy", "simulateAgentRestrictions", "simulateTeamBudget"] as const),
+  ...(["simulateTeamApprovalRules", "simulateTeamRestrictions", "simulateProjectBudget"] as const),
+  ...(["simulateProjectApprovalRules", "simulateProjectRestrictions", "simulateProjectCalendar"] as const),
   ...(["createWebhook", "listWebhooks", "getWebhook", "updateWebhook", "deleteWebhook"] as const),
   ...(["listWebhookDeliveries", "getWebhookDelivery", "getWebhookReplay"] as const),
 ];

@@ -14,6 +14,7 @@ import {
   type World,
 } from "../support/world.ts";
 import { askRaise, raiseOrder } from "../support/raises.ts";
+import { SIMULATED } from "../support/simulations.ts";
 import { restricting } from "../support/restrictions.ts";
 
 const ANY_CONNECTION = "x".repeat(43);
@@ -113,6 +114,15 @@ export function requestOf(id: OperationId, the: Scene, world: World) {
     setTeamApprovalRules: { token, id: randomUUID(), body: { rules: [], version: 1 } },
     setProjectRestrictions: { token, id: randomUUID(), body: restricting() },
     setTeamRestrictions: { token, id: randomUUID(), body: restricting() },
+    simulateAgentBudgetPolicy: { token, id: agent.id, body: SIMULATED.simulateAgentBudgetPolicy },
+    simulateAgentRestrictions: { token, id: agent.id, body: SIMULATED.simulateAgentRestrictions },
+    simulateTeamBudget: { token, id: teamId, body: SIMULATED.simulateTeamBudget },
+    simulateTeamApprovalRules: { token, id: teamId, body: SIMULATED.simulateTeamApprovalRules },
+    simulateTeamRestrictions: { token, id: teamId, body: SIMULATED.simulateTeamRestrictions },
+    simulateProjectBudget: { token, id: projectId, body: SIMULATED.simulateProjectBudget },
+    simulateProjectApprovalRules: { token, id: projectId, body: SIMULATED.simulateProjectApprovalRules },
+    simulateProjectRestrictions: { token, id: projectId, body: SIMULATED.simulateProjectRestrictions },
+    simulateProjectCalendar: { token, id: projectId, body: SIMULATED.simulateProjectCalendar },
     signOut: { token: session },
     changePassword: { token, body: { currentPassword: "x", newPassword: "y" } },
     updateNotifications: { token, body: { approvalMails: false } },

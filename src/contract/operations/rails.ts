@@ -54,7 +54,7 @@ export const listRails = define({
     "Which rails move real money, and the organization's account at a card issuer with what is available there for authorizations. " +
     "Without one, card payments are made in the sandbox.",
   tag: "Organization",
-  access: person({ role: "admin" }),
+  access: { ...person({ role: "admin" }), orAuditor: true },
   waitsFor: "receiver",
   rate: "standard",
   http: { method: "get", path: "/v1/rails", successStatus: 200 },

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { agentWith, manages } from "../access.ts";
+import { agentWith, manages, reads } from "../access.ts";
 import { define } from "../define.ts";
 import {
   agentFilter,
@@ -102,7 +102,7 @@ export const listRaiseRequests = define({
   summary: "List raise requests",
   description: "What agents have asked for, newest first.",
   tag: "Approvals",
-  access: manages("agents:read", "list"),
+  access: reads("agents:read", "list"),
   rate: "standard",
   http: { method: "get", path: "/v1/raise-requests", successStatus: 200 },
   query: z
@@ -120,7 +120,7 @@ export const getRaiseRequest = define({
   summary: "Read a raise request",
   description: "One raise request, with what lacked when it was made, and what was raised.",
   tag: "Approvals",
-  access: manages("agents:read", "raiseRequest"),
+  access: reads("agents:read", "raiseRequest"),
   rate: "standard",
   http: { method: "get", path: "/v1/raise-requests/:id", successStatus: 200 },
   params,

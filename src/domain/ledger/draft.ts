@@ -223,7 +223,8 @@ export class Draft {
     ledger.teams.set(teamId, withAmounts(levelOf(ledger, teamId)));
     ledger.project = withAmounts(ledger.project);
     ledger.openPayments += account.open.size - (before?.open.size ?? 0);
-    account.weightBytes = isDropped ? 0 : weightOf(account, this.now);
+    const isWeighed = !isDropped && ledger.bounds.paidBelowBytes < Infinity;
+    account.weightBytes = isWeighed ? weightOf(account, this.now) : 0;
     ledger.weightBytes += account.weightBytes - (before?.weightBytes ?? 0);
     ledger.touched.add(agentId);
     if (this.#returned.has(agentId)) ledger.droppedAccounts -= 1;

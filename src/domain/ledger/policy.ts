@@ -55,6 +55,13 @@ export const DENIAL_CODES = [
 ] as const;
 export type DenialCode = (typeof DENIAL_CODES)[number];
 
+const POLICY_CODES: ReadonlySet<DenialCode> = new Set<DenialCode>([
+  ...LIMIT_DENIAL_CODES,
+  ...RESTRICTION_CODES,
+]);
+/** Whether a limit or a restriction has refused the payment. */
+export const isPolicyDenial = (code: DenialCode): boolean => POLICY_CODES.has(code);
+
 export interface DenialDetails {
   /** Cents, or a count for the velocity limits. */
   readonly limit: number;

@@ -148,6 +148,14 @@ export const LEDGER_BOUNDS: LedgerBounds = {
   partsOfRest: 4,
 };
 
+/** Bounds of a ledger that is never packed: its accounts are not weighed. */
+export const NO_BOUNDS_OF_BYTES = {
+  openedBelowBytes: Infinity,
+  paidBelowBytes: Infinity,
+  resolvedBelowBytes: Infinity,
+  paidBelowBytesOfAgent: Infinity,
+} as const satisfies Partial<LedgerBounds>;
+
 /** All money of a project: the one decider for the limits of its agents, its teams and its own. */
 export interface Ledger {
   readonly bounds: LedgerBounds;

@@ -1,0 +1,67 @@
+import { paymentRules, type PaymentRules } from "../rules/checks.ts";
+import { type Forbidden, forbiddenBy } from "../rules/restrictions.ts";
+import { shopNames } from "../rules/shop-hosts.ts";
+import { type PastPayment, payeesOf } from "./past-payment.ts";
+import type { SimulatedAgent, SimulatedLevel, SimulatedProject } from "./simulated.ts";
+
+/** Ruling of rules and restrictions, as it is sent with a payment. */
+interface Ruling {
+  readonly rules?: PaymentRules;
+  readonly forbidden?: Forbidden;
+}
+
+/** Rules and restrictions of a simulation, and what they look up in records otherwise. */
+export class Rulings {
+  readonly #project: SimulatedProject;
+  /** When the first payment to a payee had settled. */
+  readonly #settled = new Map<string, number>();
+  /** Time of the newest payment that was not denied, by agent and fingerprint. */
+  readonly #newestAlike = new Map<string, number>();
+
+  constructor(project: SimulatedProject) {
+    this.#project = project;
+  }
+
+  /** Judges a payment by the rules and restrictions over its agent. */
+  on(past: PastPayment, agent: SimulatedAgent | undefined, team: SimulatedLevel | undefined): Ruling {
+    const { amountMc, comparedName, createdAt, merchantCategory, rail, resource } = past;
+    const names = resource === undefined ? [] : shopNames(resource);
+    const payment = { amountMc, comparedName, merchantCategory, rail, shopNames: names };
+    const levels = {
+      agent: agent?.restrictions,
+      team: team?.restrictions,
+      project: this.#project.restrictions,
+    };
+    const forbidden = forbiddenBy(levels, payment);
+    if (forbidden !== null) return { forbidden };
+    const enabled = [...this.#project.rules, ...(team?.rules ?? [])];
+    if (enabled.length === 0) return {};
+    const isNewRecipient = payeesOf(past).some((payee) => (this.#settled.get(payee) ?? Infinity) > createdAt);
+    const findings = { isNewRecipient, offsetsOf: this.#project.offsetsOf };
+    const rules = paymentRules(enabled, payment, findings);
+    if (rules === undefined) return {};
+    const similarAt = this.#newestAlike.get(alike(past));
+    return { rules: similarAt === undefined ? rules : { ...rules, similarAt } };
+  }
+
+  /** A payment to a payee, by `payeesOf`, has settled. */
+  paid(payee: string, at: number): void {
+    this.#settled.set(payee, Math.min(at, this.#settled.get(payee) ?? Infinity));
+  }
+
+  /** A payment was not denied. Returns the time of the newest like payment before it. */
+  remember(past: PastPayment): number | undefined {
+    const before = this.#newestAlike.get(alike(past));
+    this.#newestAlike.set(alike(past), past.createdAt);
+    return before;
+  }
+
+  /** The payment was denied after all, and makes no other a duplicate. */
+  forget(past: PastPayment, before: number | undefined): void {
+    if (this.#newestAlike.get(alike(past)) !== past.createdAt) return;
+    if (before === undefined) this.#newestAlike.delete(alike(past));
+    else this.#newestAlike.set(alike(past), before);
+  }
+}
+
+const alike = ({ agentId, fingerprint }: PastPayment): string => `${agentId} ${fingerprint}`;

@@ -1,0 +1,22 @@
+import { restricting } from "./restrictions.ts";
+
+const { version: _version, ...LISTS } = restricting();
+
+/** Bodies of simulations that change nothing. */
+export const SIMULATED = {
+  simulateAgentBudgetPolicy: {},
+  simulateAgentRestrictions: LISTS,
+  simulateTeamBudget: { capCents: null, agents: [] },
+  simulateTeamApprovalRules: { rules: [] },
+  simulateTeamRestrictions: LISTS,
+  simulateProjectBudget: { capCents: null, teams: [] },
+  simulateProjectApprovalRules: { rules: [] },
+  simulateProjectRestrictions: LISTS,
+  simulateProjectCalendar: {
+    timezone: "UTC",
+    resetTime: "00:00",
+    weekStartsOn: "mon",
+    monthStartsOn: 1,
+    yearStartsIn: 1,
+  },
+} as const;
