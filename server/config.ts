@@ -400,6 +400,15 @@ export const readTaskQueue = (env: NodeJS.ProcessEnv): string =>
   env["TEMPORAL_TASK_QUEUE"] ?? DEFAULT_TASK_QUEUE;
 
 /** The addresses of external engines: a separate server or worker starts none. */
+/** Null: no simulated card network. */
+export function readCardNetworkUrl(env: NodeJS.ProcessEnv): string | null {
+  const value = env["CARD_NETWORK_URL"] ?? "";
+  if (value === "") return null;
+  const parsed = url.safeParse(value);
+  if (parsed.success) return parsed.data;
+  throw new ConfigError("CARD_NETWORK_URL is not a URL.");
+}
+
 export function readAddresses(env: NodeJS.ProcessEnv): Addresses {
   const { address, namespace, readSecurity } = readTemporal(env);
   const mongodbUri = env["MONGODB_URI"] ?? "";

@@ -3,7 +3,7 @@ import { enginePorts } from "../src/engines/ports.ts";
 import { removeRuntimeFile, writeRuntimeFile } from "../src/engines/runtime-file.ts";
 import { type RunningEngines, startEngines } from "../src/engines/start.ts";
 import { loadTemporalDevConfig } from "../src/engines/temporal-config.ts";
-import { type Config, readAddresses, readTaskQueue } from "./config.ts";
+import { type Config, readAddresses, readCardNetworkUrl, readTaskQueue } from "./config.ts";
 import type { Addresses } from "../src/store/connections.ts";
 import type { Logger } from "../src/lib/logger.ts";
 import { readTemporal } from "./temporal-settings.ts";
@@ -27,6 +27,8 @@ export interface EnginesInUse {
   readonly temporalUiUrl: string | null;
   /** Of a chain of this machine's own, to play on, for people and their programs; null: it is another one. */
   readonly chainUrl: string | null;
+  /** The simulated card network, for trials; null: there is none. */
+  readonly cardNetworkUrl: string | null;
   /** Whether MongoDB is this machine's own, so that the master key may be stored with it. */
   readonly ownMongodb: boolean;
   /** Says in `runtime.json` what runs where, for the admin command; called when everything does. */
@@ -39,6 +41,7 @@ export const externalEngines = (env: NodeJS.ProcessEnv): EnginesInUse => ({
   addresses: readAddresses(env),
   temporalUiUrl: null,
   chainUrl: null,
+  cardNetworkUrl: readCardNetworkUrl(env),
   ownMongodb: false,
   announce: () => Promise.resolve(),
   stop: () => Promise.resolve(),
@@ -99,6 +102,7 @@ export async function embeddedEngines(options: EnginesOptions): Promise<EnginesI
     },
     temporalUiUrl: engines.temporal.uiUrl,
     chainUrl: engines.chain.embedded ? engines.chain.rpcUrl : null,
+    cardNetworkUrl: engines.cardNetwork?.url ?? null,
     ownMongodb: engines.mongodb.pid !== null,
     announce,
     async stop() {
@@ -111,9 +115,10 @@ export async function embeddedEngines(options: EnginesOptions): Promise<EnginesI
 }
 
 /** By their names, as the supervisor has them. */
-const pidsOf = ({ chain, mongodb, temporal }: RunningEngines) =>
+const pidsOf = ({ cardNetwork, chain, mongodb, temporal }: RunningEngines) =>
   [
     ["mongod", mongodb.pid],
     ["temporal", temporal.pid],
     ["anvil", chain.pid],
+    ...(cardNetwork === null ? [] : [["card-network", cardNetwork.pid] as const]),
   ] as const;

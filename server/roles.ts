@@ -12,8 +12,8 @@ import type { Wallets } from "../src/rails/wallet/index.ts";
 import type { AuditSeal } from "../src/domain/audit/entry.ts";
 import { type Config, encryptsPayloads } from "./config.ts";
 import { type Addresses, connect, type Connections, withRights } from "../src/store/connections.ts";
-import type { CardIssuerKind } from "../src/payments/card-issuer.ts";
 import { cardIssuers } from "../src/rails/card/issuers.ts";
+import type { CardIssuerKind } from "../src/payments/card-issuer.ts";
 import { createCore } from "./core.ts";
 import { ensureIndexes } from "./indexes.ts";
 import { originsOf } from "./http/callers.ts";
@@ -83,6 +83,8 @@ export interface RoleOptions {
   readonly ledgerSettings?: LedgerSettings;
   /** Left out: all that there are. */
   readonly cardIssuers?: readonly CardIssuerKind[];
+  /** The simulated card network, for trials. */
+  readonly cardNetworkUrl?: string | null;
   /** As for the service; only tests set it. */
   readonly passwordCost?: PasswordCost;
   /** Reach of the fetch of OAuth clients' documents; only tests set it. */
@@ -157,7 +159,7 @@ export async function startRoles(options: RoleOptions): Promise<RunningRoles> {
     sealer: new Sealer(masterKey),
     webhookSettings: config.webhooks,
     shopCidrs: config.shopCidrs,
-    cardIssuers: options.cardIssuers ?? cardIssuers(),
+    cardIssuers: options.cardIssuers ?? cardIssuers(options.cardNetworkUrl ?? null),
     cardReadySeconds: config.cardReadySeconds,
     mailSettings: config.mail,
     retention: config.retention,

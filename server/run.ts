@@ -153,6 +153,7 @@ async function startWith(
     addresses: engines.addresses,
     embedded: engines.ownMongodb,
     temporalUiUrl: engines.temporalUiUrl,
+    cardNetworkUrl: engines.cardNetworkUrl,
     http,
     probesHttp,
     ...urls,
@@ -226,6 +227,7 @@ function announce({ role, config, urls, engines, probes, setUpLink }: Announceme
     ["Temporal UI", engines.temporalUiUrl],
     ["MongoDB", engines.ownMongodb ? withoutCredentials(engines.addresses.mongodbUri) : "as configured"],
     ["Local chain", engines.chainUrl],
+    ["Card network", engines.cardNetworkUrl],
     ["Data, logs", role === "start" ? config.dataDir : null],
   ] as const;
   say("\nAgent Spending Control is running.");

@@ -131,6 +131,7 @@ export interface EngineTraces {
   readonly mongodbFolder: string;
   readonly temporalDatabase: string;
   readonly chainFolder: string;
+  readonly cardNetworkFolder: string;
 }
 
 function engineOf(commandLine: string, traces: EngineTraces): string | null {
@@ -139,6 +140,7 @@ function engineOf(commandLine: string, traces: EngineTraces): string | null {
   if (commandLine.includes(` --dbpath ${traces.mongodbFolder} --bind_ip ${LOOPBACK} `)) return "mongod";
   if (commandLine.includes(` --db-filename ${traces.temporalDatabase} --namespace `)) return "temporal";
   if (commandLine.includes(` --dump-state ${traces.chainFolder}/`)) return "anvil";
+  if (commandLine.includes(` --books ${traces.cardNetworkFolder} `)) return "card-network";
   return null;
 }
 

@@ -7,6 +7,7 @@ import type { TemporalDevConfig } from "./temporal-config.ts";
 export const LOOPBACK = "127.0.0.1";
 const MONGODB_PORT_DEFAULT = 27_017;
 const CHAIN_PORT_DEFAULT = 8_545;
+const CARD_NETWORK_PORT_DEFAULT = 12_120;
 
 function listen(port: number): Promise<Server> {
   return new Promise((resolve, reject) => {
@@ -102,6 +103,8 @@ export interface EnginePorts {
   readonly temporal: number;
   readonly temporalUi: number;
   readonly chain: number;
+  /** Any free one where it is left out. */
+  readonly cardNetwork?: number;
 }
 
 /** The engines' ports as the environment and temporal-dev.yaml give them. Throws EngineError CONFIG. */
@@ -110,4 +113,5 @@ export const enginePorts = (env: NodeJS.ProcessEnv, config: TemporalDevConfig): 
   temporal: portFrom(env, "TEMPORAL_PORT", config.ports.frontend),
   temporalUi: portFrom(env, "TEMPORAL_UI_PORT", config.ports.ui),
   chain: portFrom(env, "CHAIN_PORT", CHAIN_PORT_DEFAULT),
+  cardNetwork: portFrom(env, "CARD_NETWORK_PORT", CARD_NETWORK_PORT_DEFAULT),
 });

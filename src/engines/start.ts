@@ -2,6 +2,7 @@ import { mkdir } from "node:fs/promises";
 import path from "node:path";
 import { ANVIL } from "./anvil-binary.ts";
 import { anvilSpec, LOCAL_CHAIN_ID } from "./anvil.ts";
+import { cardNetworkFolder, cardNetworkSpec, isCardNetworkWanted } from "./card-network/engine.ts";
 import { ChainSnapshots, SNAPSHOT_INTERVAL_MS } from "./chain-snapshots.ts";
 import { chainFolder } from "./chain-state.ts";
 import { endOrphans, type HeldDataDir, holdDataDir } from "./data-dir.ts";
@@ -62,6 +63,8 @@ export interface RunningEngines {
     /** Ours: a chain to play on. */
     readonly embedded: boolean;
   };
+  /** The simulated card network; null: it was not asked for. */
+  readonly cardNetwork: { readonly url: string; readonly pid: number | null } | null;
   /** Ends what was started, Temporal first, MongoDB last, and lets go of the DATA_DIR. Safe to call twice. */
   readonly stop: () => Promise<void>;
 }
@@ -91,6 +94,10 @@ const chainPorts = ({ ports }: EngineOptions) => ({
   port: { port: ports.chain, variable: "CHAIN_PORT" },
 });
 
+const cardNetworkPorts = ({ ports }: EngineOptions) => ({
+  port: { port: ports.cardNetwork ?? 0, variable: "CARD_NETWORK_PORT" },
+});
+
 /** Said before anything is fetched or started, not minutes later. */
 async function assertPortsFree(options: EngineOptions): Promise<void> {
   const wishes: Wishes = {
@@ -98,6 +105,7 @@ async function assertPortsFree(options: EngineOptions): Promise<void> {
     ...(TEMPORAL.address(options.env) === null ? temporalPorts(options) : {}),
     ...(TEMPORAL.address(options.env) === null && hasUi(options) ? uiPorts(options) : {}),
     ...(ANVIL.address(options.env) === null ? { chain: chainPorts(options).port } : {}),
+    ...(isCardNetworkWanted(options.env) ? { cardNetwork: cardNetworkPorts(options).port } : {}),
   };
   await choosePorts(wishes);
 }
@@ -231,6 +239,16 @@ async function startChain(
   return { rpcUrl: guard.url, directUrl, supervisor: withGuard(supervisor, guard) };
 }
 
+async function startCardNetwork(startup: Startup): Promise<Started<{ readonly url: string | null }>> {
+  if (!isCardNetworkWanted(startup.env)) return { url: null, supervisor: null };
+  return untilPortsHold(async () => {
+    const { port } = await choosePorts(cardNetworkPorts(startup));
+    const { env, held } = startup;
+    const spec = cardNetworkSpec({ dataDir: held.path, port, logFile: logIn(startup, "card-network"), env });
+    return { url: urlOf({ host: LOOPBACK, port }), supervisor: await supervise(startup, spec) };
+  });
+}
+
 async function withSnapshots(startup: Startup, rpcUrl: string, supervisor: Supervisor): Promise<Supervised> {
   const { chainSnapshotMs: intervalMs = SNAPSHOT_INTERVAL_MS, held, onProgress } = startup;
   if (intervalMs === null) return supervisor;
@@ -250,9 +268,9 @@ async function withSnapshots(startup: Startup, rpcUrl: string, supervisor: Super
 type Starting<T> = Promise<Started<T>>;
 
 /** Runs all; if one fails, waits for the others and undoes them, so that a failed start leaves nothing running. */
-async function allOrNone<A, B, C>(
-  starting: readonly [Starting<A>, Starting<B>, Starting<C>],
-): Promise<[Started<A>, Started<B>, Started<C>]> {
+async function allOrNone<A, B, C, D>(
+  starting: readonly [Starting<A>, Starting<B>, Starting<C>, Starting<D>],
+): Promise<[Started<A>, Started<B>, Started<C>, Started<D>]> {
   const settled = await Promise.allSettled(starting);
   if (settled.some(({ status }) => status === "rejected")) {
     for (const one of settled) if (one.status === "fulfilled") await one.value.supervisor?.stop();
@@ -297,6 +315,7 @@ async function startHeld(options: EngineOptions, held: HeldDataDir): Promise<Run
     mongodbFolder: mongodbFolder(held.path),
     temporalDatabase: temporalDatabase(held.path, startup.config),
     chainFolder: chainFolder(held.path),
+    cardNetworkFolder: cardNetworkFolder(held.path),
   };
   await endOrphans(traces, options.onProgress);
   await assertPortsFree(options);
@@ -308,14 +327,16 @@ async function startHeld(options: EngineOptions, held: HeldDataDir): Promise<Run
       resolveEngine(ANVIL, context),
     ]),
   );
-  const [mongodb, temporal, chain] = await allOrNone([
+  const [mongodb, temporal, chain, cardNetwork] = await allOrNone([
     startMongodb(startup, resolutions[0]),
     startTemporal(startup, resolutions[1]),
     startChain(startup, resolutions[2]),
+    startCardNetwork(startup),
   ]);
   let stopped: Promise<void> | undefined;
   const stop = async (): Promise<void> => {
     await temporal.supervisor?.stop();
+    await cardNetwork.supervisor?.stop();
     await chain.supervisor?.stop();
     await mongodb.supervisor?.stop();
     await held.release();
@@ -344,6 +365,15 @@ async function startHeld(options: EngineOptions, held: HeldDataDir): Promise<Run
       },
       embedded: chain.supervisor !== null,
     },
+    cardNetwork:
+      cardNetwork.url === null
+        ? null
+        : {
+            url: cardNetwork.url,
+            get pid() {
+              return cardNetwork.supervisor?.pid ?? null;
+            },
+          },
     stop: () => (stopped ??= stop()),
   };
 }

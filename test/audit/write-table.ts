@@ -96,12 +96,14 @@ function worldWithCards(service: TestService): Promise<World> {
   return world;
 }
 
+const ISSUER_KEY = "rk_test_abcd5678";
+
 /** An organization of its own, whose card issuer is connected. */
 async function connectedWorld(service: TestService): Promise<World> {
   const world = await newWorld(service);
   await elevate(world);
   const { api, token } = world;
-  await api.ok("connectCardIssuer", 200, { token, body: { apiKey: "rk_test_1234" } });
+  await api.ok("connectCardIssuer", 200, { token, body: { apiKey: ISSUER_KEY } });
   return world;
 }
 
@@ -111,7 +113,7 @@ const onCard = (body: object) =>
     worldWithCards,
   )(async (world) => {
     const { transaction } = await (await world.agent()).pay();
-    const { network } = await testCardNetwork();
+    const { network } = (await testCardNetwork()).accountOf(ISSUER_KEY);
     const card = network.store
       .all<Card>("issuing.card")
       .find(({ metadata }) => metadata["transaction"] === transaction.id);
@@ -119,7 +121,13 @@ const onCard = (body: object) =>
     return { request: { token: world.token, id: transaction.id, body } };
   });
 
-const MERCHANT = { name: "Shop", category: "book_stores", network_id: "1", country: "US" };
+const MERCHANT = {
+  name: "Shop",
+  category: "book_stores",
+  category_code: "5942",
+  network_id: "1",
+  country: "US",
+};
 
 const create = (operation: "createProject" | "createTeam") =>
   committed(({ token }) =>

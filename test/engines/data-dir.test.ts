@@ -103,6 +103,7 @@ describe("A DATA_DIR in which another user has a hand", () => {
       mongodbFolder: path.join(folder, "mongodb"),
       temporalDatabase: path.join(folder, "none"),
       chainFolder: path.join(folder, "none"),
+      cardNetworkFolder: path.join(folder, "none"),
     };
     const told: string[] = [];
     await endOrphans(traces, (line) => void told.push(line));

@@ -125,7 +125,15 @@ describe("The embedded engines", () => {
   };
 
   it("take transactions and workflows, on loopback only; killed, they are back with their data", async () => {
-    const { chain, mongodb, temporal, stop } = await start({ env: { ...env, TEMPORAL_UI: "false" } });
+    const settings = { TEMPORAL_UI: "false", CARD_ISSUER: "simulator" };
+    const { cardNetwork, chain, mongodb, temporal, stop } = await start({ env: { ...env, ...settings } });
+    const onCardNetwork = async (method: string, path: string): Promise<unknown> => {
+      const headers = { authorization: "Bearer sk_test_1" };
+      const body = method === "POST" ? new URLSearchParams({ amount: "7" }) : null;
+      const answer = await fetch(`${cardNetwork?.url ?? ""}/v1/${path}`, { method, headers, body });
+      return answer.json();
+    };
+    await onCardNetwork("POST", "topups");
     expect(temporal.uiUrl, "turned off").to.equal(null);
     await insert(mongodb.uri, "first");
     // Else what a killed server had begun holds up all others for a minute.
@@ -143,7 +151,12 @@ describe("The embedded engines", () => {
       .flatMap((all) => all ?? [])
       .find((one) => one.family === "IPv4" && !one.internal);
     if (outside !== undefined) {
-      for (const port of [portOf(mongodb.uri), portOf(temporal.address), portOf(chain.rpcUrl)]) {
+      for (const port of [
+        portOf(mongodb.uri),
+        portOf(temporal.address),
+        portOf(chain.rpcUrl),
+        portOf(cardNetwork?.url ?? ""),
+      ]) {
         const refused = await fetch(`http://${outside.address}:${String(port)}`).then(
           () => false,
           () => true,
@@ -154,12 +167,16 @@ describe("The embedded engines", () => {
     expect(events).to.deep.equal([]);
 
     const [mongod, server] = [mongodb.pid ?? 0, temporal.pid ?? 0];
-    for (const pid of [chain.pid ?? 0, mongod, server]) process.kill(pid, "SIGKILL");
+    for (const pid of [chain.pid ?? 0, cardNetwork?.pid ?? 0, mongod, server]) process.kill(pid, "SIGKILL");
     await Promise.all([
       waitForEvent("mongod restarted"),
       waitForEvent("temporal restarted"),
       waitForEvent("anvil restarted"),
+      waitForEvent("card-network restarted"),
     ]);
+    expect(await onCardNetwork("GET", "balance")).to.deep.include({
+      issuing: { available: [{ amount: 100_000_007, currency: "usd" }] },
+    });
     expect(mongodb.pid).not.to.equal(mongod);
     expect(await values(mongodb.uri)).to.deep.equal(["first"]);
     await (await Connection.connect({ address: temporal.address })).close();

@@ -9,7 +9,7 @@ let running: Promise<RunningCardNetwork> | null = null;
 
 /** The card network of this process's services. */
 export const testCardNetwork = (): Promise<RunningCardNetwork> =>
-  (running ??= startCardNetwork({ port: 0, file: null, seed }).then((network) => {
+  (running ??= startCardNetwork({ port: 0, folder: null, seed }).then((network) => {
     atEnd(() => network.close());
     return network;
   }));

@@ -16,12 +16,14 @@ import type {
   Transaction,
 } from "./shapes.ts";
 
-const API_VERSION = "2026-10-28.endive";
+const API_VERSION = "2026-08-26.dahlia";
 
 type Moved = Omit<Transaction, keyof Stored | "currency" | "dispute" | "livemode" | "metadata">;
 
 const refused = (reason: string): Decision => ({ approved: false, reason });
 export interface NetworkDependencies {
+  /** The account. */
+  readonly id: string;
   readonly store: ObjectStore;
   /** Epoch milliseconds. */
   readonly now: () => number;
@@ -43,6 +45,10 @@ export class CardNetwork {
     this.store = dependencies.store;
   }
 
+  get id(): string {
+    return this.#dependencies.id;
+  }
+
   get settings(): Settings {
     return { ...DEFAULT_SETTINGS, ...this.store.get<Settings>("simulator.settings", DEFAULT_SETTINGS.id) };
   }
@@ -53,9 +59,7 @@ export class CardNetwork {
 
   /** An id of this kind that no earlier one has, and the time. */
   fresh(prefix: string): { readonly id: string; readonly created: number } {
-    const made = this.settings.made + 1;
-    this.configure({ made });
-    const id = `${prefix}_sim${String(made).padStart(8, "0")}`;
+    const id = `${prefix}_sim${String(this.store.nextNumber()).padStart(8, "0")}`;
     return { id, created: this.#now };
   }
 

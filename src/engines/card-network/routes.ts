@@ -14,6 +14,18 @@ import type {
 } from "./shapes.ts";
 
 const PAGE_MAX = 100;
+/** Codes of categories; Stripe has all of them. */
+const CODES: Readonly<Record<string, string>> = {
+  airlines_air_carriers: "4511",
+  betting_casino_gambling: "7995",
+  book_stores: "5942",
+  computer_network_services: "4816",
+  computer_software_stores: "5734",
+  hotels_motels_and_resorts: "7011",
+  quasi_cash: "6051",
+  taxicabs_limousines: "4121",
+};
+const OTHER_CODE = "5999";
 const EPHEMERAL_KEY_SECONDS = 900;
 
 interface Call {
@@ -50,7 +62,7 @@ function merchantOf({ merchant_data: given }: Fields): Merchant {
     name = "Test Merchant",
     network_id = "1234567890",
   } = textsOf(given);
-  return { name, category, network_id, country };
+  return { name, category, category_code: CODES[category] ?? OTHER_CODE, network_id, country };
 }
 
 function statusOf(fields: Fields): Card["status"] {
@@ -87,7 +99,7 @@ const ROUTES: readonly Route[] = [
   [
     "GET",
     /^\/v1\/account$/,
-    () => ({ id: "acct_simulator", object: "account", default_currency: "usd", country: "US" }),
+    ({ network }) => ({ id: network.id, object: "account", default_currency: "usd", country: "US" }),
   ],
   [
     "GET",

@@ -1,3 +1,5 @@
+import { createHash } from "node:crypto";
+import { join } from "node:path";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { LOOPBACK } from "../ports.ts";
 import { NetworkMessages } from "./messages.ts";
@@ -8,23 +10,30 @@ import type { Endpoint, Stored } from "./shapes.ts";
 import { ObjectStore } from "./store.ts";
 
 const BODY_MAX_BYTES = 64 * 1_024;
-const KEY = /^Bearer (?:sk|rk)_test_\w+$/;
+const KEY = /^Bearer ((?:sk|rk)_test_\w+)$/;
 
 export interface CardNetworkOptions {
   /** 0: any free one. */
   readonly port: number;
-  /** File of the books; null: in memory only. */
-  readonly file: string | null;
+  /** Folder of the accounts' books; null: in memory only. */
+  readonly folder: string | null;
   /** Seed of the faults. */
   readonly seed: number;
 }
 
 export interface RunningCardNetwork {
   readonly url: string;
+  /** The account of a key: each key has one of its own. */
+  accountOf(apiKey: string): Account;
+  close(): Promise<void>;
+}
+
+export interface Account {
   readonly network: CardNetwork;
   /** Resolves once no message is under way. */
   settled(): Promise<void>;
-  close(): Promise<void>;
+  /** Idempotency keys of calls that are under way. */
+  readonly underWay: Set<string>;
 }
 
 /** An answer that a repeated call gets again. */
@@ -37,31 +46,41 @@ interface Answered extends Stored {
 
 /** Starts the network on loopback. */
 export async function startCardNetwork({
-  file,
+  folder,
   port,
   seed,
 }: CardNetworkOptions): Promise<RunningCardNetwork> {
-  const store = new ObjectStore(file);
-  const messages = new NetworkMessages(randomOf(seed), () => store.all<Endpoint>("webhook_endpoint"));
-  const network = new CardNetwork({
-    store,
-    now: Date.now,
-    ask: (request, settings) => messages.ask(request, settings),
-    onEvent: (event, settings) => messages.deliver(event, settings),
-  });
-  const underWay = new Set<string>();
-  const server = createServer((request, response) => void answer(network, underWay, request, response));
+  const accounts = new Map<string, Account>();
+  const accountOf = (apiKey: string): Account => {
+    const id = `acct_${createHash("sha256").update(apiKey).digest("hex").slice(0, 16)}`;
+    const found = accounts.get(id) ?? openAccount(id, folder, seed);
+    accounts.set(id, found);
+    return found;
+  };
+  const server = createServer((request, response) => void answer(accountOf, request, response));
   const at = await listening(server, port);
   return {
     url: `http://${LOOPBACK}:${at}`,
-    network,
-    settled: () => messages.settled(),
+    accountOf,
     close: () =>
       new Promise((resolve) => {
         server.close(() => resolve());
         server.closeAllConnections();
       }),
   };
+}
+
+function openAccount(id: string, folder: string | null, seed: number): Account {
+  const store = new ObjectStore(folder === null ? null : join(folder, `${id}.jsonl`));
+  const messages = new NetworkMessages(randomOf(seed), () => store.all<Endpoint>("webhook_endpoint"));
+  const network = new CardNetwork({
+    id,
+    store,
+    now: Date.now,
+    ask: (request, settings) => messages.ask(request, settings),
+    onEvent: (event, settings) => messages.deliver(event, settings),
+  });
+  return { network, settled: () => messages.settled(), underWay: new Set() };
 }
 
 const listening = (server: Server, port: number): Promise<number> =>
@@ -74,12 +93,11 @@ const listening = (server: Server, port: number): Promise<number> =>
   });
 
 async function answer(
-  network: CardNetwork,
-  underWay: Set<string>,
+  accountOf: RunningCardNetwork["accountOf"],
   request: IncomingMessage,
   response: ServerResponse,
 ): Promise<void> {
-  const { httpStatus, body } = await answered(network, underWay, request).catch(refusalOf);
+  const { body, httpStatus } = await answered(accountOf, request).catch(refusalOf);
   const text = JSON.stringify(body);
   response.writeHead(httpStatus, {
     "content-type": "application/json",
@@ -91,15 +109,15 @@ async function answer(
 type Reply = Pick<Answered, "body" | "httpStatus">;
 
 async function answered(
-  network: CardNetwork,
-  underWay: Set<string>,
+  accountOf: RunningCardNetwork["accountOf"],
   request: IncomingMessage,
 ): Promise<Reply> {
   const { headers, method = "GET", url = "/" } = request;
   const at = new URL(url, "http://simulator");
   // Pages of other sites can't send it.
-  if (!KEY.test(headers.authorization ?? ""))
-    throw new CallRefused("Invalid API Key provided", 401, "api_key_invalid");
+  const [, apiKey] = KEY.exec(headers.authorization ?? "") ?? [];
+  if (apiKey === undefined) throw new CallRefused("Invalid API Key provided", 401, "api_key_invalid");
+  const { network, underWay } = accountOf(apiKey);
   const form = method === "POST" ? await bodyOf(request) : at.search.slice(1);
   const key = headers["idempotency-key"];
   if (method !== "POST" || typeof key !== "string" || key === "")
@@ -124,7 +142,11 @@ async function answered(
 }
 
 function refusalOf(error: unknown): Reply {
-  if (!(error instanceof CallRefused)) throw error;
+  if (!(error instanceof CallRefused)) {
+    const message = error instanceof Error ? (error.stack ?? error.message) : String(error);
+    process.stderr.write(`${message}\n`);
+    return { httpStatus: 500, body: { error: { type: "api_error", message: "The network has a fault." } } };
+  }
   const { code, httpStatus, message } = error;
   return { httpStatus, body: { error: { type: "invalid_request_error", code, message } } };
 }

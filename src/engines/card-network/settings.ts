@@ -10,7 +10,6 @@ export const DEFAULT_SETTINGS: Settings = {
   standsIn: "decline",
   amountFalls: true,
   fundedCents: 100_000_000,
-  made: 0,
   lost: 0,
   doubled: 0,
   delayMaxMs: 0,

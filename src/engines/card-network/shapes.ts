@@ -34,6 +34,7 @@ export interface Card extends Stored {
 export interface Merchant {
   readonly name: string;
   readonly category: string;
+  readonly category_code: string;
   readonly network_id: string;
   readonly country: string;
 }
@@ -141,8 +142,6 @@ export interface Settings extends Stored {
   readonly amountFalls: boolean;
   /** Money that was paid in. */
   readonly fundedCents: number;
-  /** Ids that were given. */
-  readonly made: number;
   /** Share of events that never arrive, arrive twice, or arrive up to `delayMaxMs` late and so in another order. */
   readonly lost: number;
   readonly doubled: number;

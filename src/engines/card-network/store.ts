@@ -4,11 +4,14 @@ import type { Stored } from "./shapes.ts";
 
 const lineSchema = z.looseObject({ id: z.string(), object: z.string(), created: z.number() });
 
+/** Number at the end of an id. */
+const NUMBER = /\d{8}$/;
 const DELETED = "deleted";
 
 /** Objects by id, in the order in which they were made, kept in a file of one JSON line for each change. */
 export class ObjectStore {
   readonly #file: string | null;
+  #number = 0;
   readonly #kinds = new Map<string, Map<string, Stored>>();
 
   /** Null: in memory only. */
@@ -19,12 +22,12 @@ export class ObjectStore {
       const stored = parsed(line);
       if (stored === null) continue;
       if (stored.object === DELETED) for (const kind of this.#kinds.values()) kind.delete(stored.id);
-      else this.#kind(stored.object).set(stored.id, stored);
+      else this.#keep(stored);
     }
   }
 
   put<T extends Stored>(stored: T): T {
-    this.#kind(stored.object).set(stored.id, stored);
+    this.#keep(stored);
     this.#write(stored);
     return stored;
   }
@@ -41,6 +44,17 @@ export class ObjectStore {
   /** The oldest first. */
   all<T extends Stored>(object: T["object"]): readonly T[] {
     return [...this.#kind(object).values()] as T[];
+  }
+
+  /** A number that no id in the store has yet. */
+  nextNumber(): number {
+    this.#number += 1;
+    return this.#number;
+  }
+
+  #keep(stored: Stored): void {
+    this.#kind(stored.object).set(stored.id, stored);
+    this.#number = Math.max(this.#number, Number(NUMBER.exec(stored.id)?.[0] ?? 0));
   }
 
   #kind(object: string): Map<string, Stored> {

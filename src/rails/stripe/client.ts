@@ -5,8 +5,8 @@ import type { FetchOutcome, GuardedFetch } from "../../lib/guarded-fetch/guarded
 import { type IssuerRefusal, type IssuerResult, IssuerUnreachable } from "../../payments/card-issuer.ts";
 import { errorObject, jsonOf, pageOf } from "./objects.ts";
 
-/** Version of the API, which fixes the shapes of objects and events. */
-export const STRIPE_VERSION = "2026-10-28.endive";
+/** Version of the API, which fixes the shapes of objects and events: the newest that stripe-mock v0.203.0 describes. */
+export const STRIPE_VERSION = "2026-08-26.dahlia";
 
 /** Timeout of a call with all its attempts, and of one attempt. */
 const CALL_TIMEOUT_MS = 12_000;

@@ -16,6 +16,7 @@ const PLAYS = 30;
 function networkOf(random: Random): CardNetwork {
   let now = 1_790_000_000_000;
   const network = new CardNetwork({
+    id: "acct_1",
     store: new ObjectStore(null),
     now: () => (now += random.between(0, 1_500)),
     ask: () => Promise.resolve({ approved: random.chance(0.8), reason: "webhook_approved" }),

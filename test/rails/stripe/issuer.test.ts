@@ -1,7 +1,14 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { expect } from "chai";
 import { moneyIn } from "../../../src/domain/ledger/books.ts";
 import { mcOf } from "../../../src/domain/money.ts";
-import { type RunningCardNetwork, startCardNetwork } from "../../../src/engines/card-network/server.ts";
+import {
+  type Account,
+  type RunningCardNetwork,
+  startCardNetwork,
+} from "../../../src/engines/card-network/server.ts";
 import type { Authorization, Dispute } from "../../../src/engines/card-network/shapes.ts";
 import { GuardedFetch } from "../../../src/lib/guarded-fetch/guarded-fetch.ts";
 import { newId } from "../../../src/lib/ids.ts";
@@ -11,9 +18,16 @@ import { Random } from "../../../lab/random.ts";
 import { seed } from "../../support/seed.ts";
 import { shortOrSoak } from "../../support/soak.ts";
 import { CardOwner } from "./owner.ts";
-import { expectTotals, joinedBooks, play } from "./plays.ts";
+import { cardOf, expectTotals, joinedBooks, play } from "./plays.ts";
 
-const MERCHANT = { name: "Rocket Rides", category: "taxicabs_limousines", network_id: "1", country: "US" };
+const MERCHANT = {
+  name: "Rocket Rides",
+  category: "taxicabs_limousines",
+  category_code: "4121",
+  network_id: "1",
+  country: "US",
+};
+const API_KEY = "rk_test_1";
 const AUTHORIZATION_SECRET = "whsec_authorizations";
 
 const good = <T>(result: IssuerResult<T>): T => {
@@ -33,24 +47,26 @@ describe("Stripe's adapter at a network of its own books", function () {
   const fetch = new GuardedFetch({ allowCidrs: ["127.0.0.0/8"], extraCa: null, allowsHttp: true });
   const owner = new CardOwner();
   let running: RunningCardNetwork;
+  let account: Account;
   let issuer: CardIssuer;
 
   const open = (baseUrl = running.url) => stripeIssuer({ name: "stripe", baseUrl, fetch });
   before(async () => {
-    running = await startCardNetwork({ port: 0, file: null, seed });
+    running = await startCardNetwork({ port: 0, folder: null, seed });
+    account = running.accountOf(API_KEY);
     const url = await owner.listen();
-    const account = { apiKey: "rk_test_1", made: null, authorizationSecret: AUTHORIZATION_SECRET };
+    const opened = { apiKey: API_KEY, made: null, authorizationSecret: AUTHORIZATION_SECRET };
     const given = {
       connectionId: "con_1",
       organizationName: "Ünïque 99 Robots & Sons Incorporated",
       eventsUrl: url,
     };
-    const made = good(await open().open(account).setUp(given));
-    issuer = open().open({ ...account, made });
+    const made = good(await open().open(opened).setUp(given));
+    issuer = open().open({ ...opened, made });
     owner.issuer = issuer;
-    running.network.configure({ authorizationUrl: url, authorizationSecret: AUTHORIZATION_SECRET });
+    account.network.configure({ authorizationUrl: url, authorizationSecret: AUTHORIZATION_SECRET });
     expect(good(await issuer.setUp(given)), "again").to.deep.equal(made);
-    expect(made).to.include({ isTest: true, accountId: "acct_simulator" });
+    expect(made).to.include({ isTest: true, accountId: account.network.id });
   });
   afterEach(() => {
     owner.refusal = null;
@@ -63,7 +79,7 @@ describe("Stripe's adapter at a network of its own books", function () {
   });
 
   it("makes one card for a payment, limited to its amount, and cancels it for good", async () => {
-    const { network } = running;
+    const { network } = account;
     const first = order(1_000);
     const card = good(await issuer.arm(first));
     expect(good(await issuer.arm(first)), "the same key").to.deep.equal(card);
@@ -92,19 +108,19 @@ describe("Stripe's adapter at a network of its own books", function () {
     const asked = owner.messages.filter(({ kind }) => kind === "request");
     expect(asked.map((each) => each.kind === "request" && each.amountMc)).to.deep.equal([100_000, 200_000]);
     owner.refusal = null;
-    running.network.configure({ answerTimeoutMs: 100 });
+    account.network.configure({ answerTimeoutMs: 100 });
     owner.isSilent = true;
     const late = good(await issuer.tryAuthorization(cardRef, 100));
     expect(late).to.deep.include({ isApproved: false });
     expect(late.reason).to.include("did not answer within 2 seconds");
     owner.isSilent = false;
-    running.network.configure({ answerTimeoutMs: 2_000, authorizationSecret: "whsec_other" });
+    account.network.configure({ answerTimeoutMs: 2_000, authorizationSecret: "whsec_other" });
     expect(good(await issuer.tryAuthorization(cardRef, 100)).reason).to.include("signing secret");
-    running.network.configure({ authorizationSecret: AUTHORIZATION_SECRET });
+    account.network.configure({ authorizationSecret: AUTHORIZATION_SECRET });
   });
 
   it("disputes what was captured once, up to the amount", async () => {
-    const { network } = running;
+    const { network } = account;
     const { cardRef } = good(await issuer.arm(order(5_000)));
     expect((await issuer.dispute(cardRef, { reason: "other", explanation: "x" })).ok).to.equal(false);
     const { id } = await network.authorize(cardRef, 3_000, MERCHANT);
@@ -120,13 +136,13 @@ describe("Stripe's adapter at a network of its own books", function () {
     ]);
     for (const each of made) network.endDispute(each.id, "won");
     expectTotals(network, cardRef, joinedBooks([await issuer.booksOf(cardRef)]));
-    await running.settled();
+    await account.settled();
     const hints = owner.messages.filter((message) => message.kind === "hint" && message.cardRef === cardRef);
     expect(hints.length).to.be.greaterThan(5);
   });
 
   it(`reads the network's own totals after any plays, and what has changed (seed ${seed})`, async () => {
-    const { network } = running;
+    const { network } = account;
     const random = new Random(seed);
     const since = new Date();
     const untouched = good(await issuer.arm(order(100))).cardRef;
@@ -156,25 +172,25 @@ describe("Stripe's adapter at a network of its own books", function () {
     expect(cards.filter((card) => !changed.has(card))).to.deep.equal([]);
     expect(changed.has(untouched)).to.equal(false);
     expect(good(await issuer.balance())).to.equal(network.availableCents);
-    await running.settled();
+    await account.settled();
     network.configure({ answersLost: 0, requestsDoubled: 0, lost: 0, doubled: 0 });
     expect(owner.messages.filter(({ kind }) => kind === "forged").length).to.be.at.most(1);
   });
 
   it("says of a refused key so, and of an issuer out of reach that nothing is known", async () => {
-    const account = { made: null, authorizationSecret: null };
+    const bare = { made: null, authorizationSecret: null };
     const refused = await open()
-      .open({ ...account, apiKey: "nonsense" })
+      .open({ ...bare, apiKey: "nonsense" })
       .balance();
     expect(refused).to.have.nested.property("refusal.code", "KEY_REFUSED");
-    const nowhere = open("http://127.0.0.1:1").open({ ...account, apiKey: "rk_test_1" });
+    const nowhere = open("http://127.0.0.1:1").open({ ...bare, apiKey: API_KEY });
     const error: unknown = await nowhere.balance().catch((reason: unknown) => reason);
     expect(error).to.be.instanceOf(IssuerUnreachable);
     expect(String(error)).not.to.include("rk_test");
   });
 
   it("counts what a network did alone when our answer was lost", async () => {
-    const { network } = running;
+    const { network } = account;
     const { cardRef } = good(await issuer.arm(order(1_000)));
     network.configure({ answersLost: 1, standsIn: "approve" });
     owner.refusal = "NOT_ACTIVE";
@@ -189,5 +205,25 @@ describe("Stripe's adapter at a network of its own books", function () {
     expect(network.get<Authorization>("issuing.authorization", id).request_history[0]?.reason).to.equal(
       "webhook_timeout",
     );
+  });
+
+  it("has a network that keeps its books when it ends, and each key's apart", async () => {
+    const folder = await mkdtemp(join(tmpdir(), "card-network-"));
+    const first = await startCardNetwork({ port: 0, folder, seed });
+    const card = cardOf(first.accountOf(API_KEY).network, 1_000);
+    const { id } = await first.accountOf(API_KEY).network.authorize(card, 700, MERCHANT);
+    first.accountOf(API_KEY).network.capture(id, 200, false);
+    await first.close();
+    const second = await startCardNetwork({ port: 0, folder, seed });
+    try {
+      const { network } = second.accountOf(API_KEY);
+      expect(network.totalsOf(card)).to.deep.equal(first.accountOf(API_KEY).network.totalsOf(card));
+      network.capture(id, 500, true);
+      expect(network.store.all("issuing.transaction").length, "new ids").to.equal(2);
+      expect(second.accountOf("rk_test_2").network.totalsOf(card)).to.deep.equal([]);
+    } finally {
+      await second.close();
+      await rm(folder, { recursive: true });
+    }
   });
 });

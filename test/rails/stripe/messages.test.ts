@@ -12,7 +12,7 @@ const authorization = {
   approved: true,
   card: { id: "ic_1", last4: "4242" },
   created: 1_790_000_000,
-  merchant_data: { name: "Rocket Rides", category: "taxicabs_limousines", network_id: "99", country: "US" },
+  merchant_data: { name: "Rocket Rides", category_code: "4121", network_id: "99", country: "US" },
   pending_request: { amount: 500, currency: "usd", is_amount_controllable: false },
   request_history: [{ amount: 2_000, approved: true, reason: "webhook_approved" }],
   status: "pending",
@@ -74,7 +74,7 @@ describe("Stripe's messages", () => {
       position: 1,
       amountMc: 500_000,
       currency: "USD",
-      merchant: { name: "Rocket Rides", category: "taxicabs_limousines", networkId: "99", country: "US" },
+      merchant: { name: "Rocket Rides", category: "4121", networkId: "99", country: "US" },
     });
     const sparse = { ...authorization, request_history: [], merchant_data: { name: null } };
     expect(read(eventOf("issuing_authorization.request", sparse))).to.deep.include({
@@ -110,7 +110,7 @@ describe("Stripe's messages", () => {
     const { body, headers } = answerTo(request, null);
     expect(headers).to.deep.equal({
       "content-type": "application/json",
-      "stripe-version": "2026-10-28.endive",
+      "stripe-version": "2026-08-26.dahlia",
     });
     expect(JSON.parse(body)).to.deep.equal({ approved: true });
     const refused: unknown = JSON.parse(answerTo(request, "NOT_ACTIVE").body);

@@ -12,7 +12,13 @@ import type { CardNetwork } from "../../../src/engines/card-network/network.ts";
 import type { Authorization, Dispute, Transaction } from "../../../src/engines/card-network/shapes.ts";
 import type { Random } from "../../../lab/random.ts";
 
-const MERCHANT = { name: "Rocket Rides", category: "taxicabs_limousines", network_id: "1", country: "US" };
+const MERCHANT = {
+  name: "Rocket Rides",
+  category: "taxicabs_limousines",
+  category_code: "4121",
+  network_id: "1",
+  country: "US",
+};
 const AUTHORIZATIONS_MAX = 6;
 
 /** A virtual card with this all-time limit. */
