@@ -4,7 +4,7 @@ const connectionUrl = (of: string): string => `https://spend.example.org/v1/rail
 
 /** Card issuers, and the cards of payments. */
 export const railNotes: Readonly<Record<string, Note>> = {
-  rails: note("Whether payments of each rail move real money."),
+  "listRails.rails": note("Whether payments of each rail move real money."),
   connection: note("The organization's account at a card issuer; null: there is none."),
   issuer: note("The issuer's name.", "stripe"),
   issuers: note("Issuers that can be connected.", ["stripe"]),
@@ -18,7 +18,7 @@ export const railNotes: Readonly<Record<string, Note>> = {
   lastEventAt: note("Newest event; null: none.", CREATED),
   readThrough: note("The issuer's books have been read as far as that.", LATER),
   fault: note("Why its books could not be read last; null: they could.", null),
-  apiKey: note("A restricted key of the account.", "rk_test_0123456789abcdef"),
+  "connectCardIssuer.apiKey": note("A restricted key of the account.", "rk_test_0123456789abcdef"),
   authorizationSecret: note("The signing secret of real-time authorization.", "whsec_0123456789abcdef"),
   isWorking: note("Whether both ended as they should."),
   approved: note("The test authorization that should be approved."),
@@ -28,7 +28,7 @@ export const railNotes: Readonly<Record<string, Note>> = {
   "refused.reason": note("How it ended, in words.", "The service declined it."),
   nonce: note("Made by the issuer's script in the browser that shows the card.", "ephkn_0123456789"),
   card: note("The payment's own card; null: there is none."),
-  last4: note("The last digits of its number.", "4242"),
+  "card.last4": note("The last digits of its number.", "4242"),
   readyUntil: note("Until then it waits for the first charge.", LATER),
   cardRef: note("The issuer's id of the card.", "ic_0123456789"),
   ephemeralKey: note("Shows the card in the issuer's iframe, for some minutes.", "ek_test_0123456789"),
