@@ -1,4 +1,4 @@
-import type { RailBooks } from "../domain/ledger/books.ts";
+import type { DisputeReason, RailBooks } from "../domain/ledger/books.ts";
 
 /**
  * The port of card issuers. An adapter speaks one issuer's API for one connected account, and keeps no state of its own: the rail
@@ -169,17 +169,8 @@ export interface CardView {
   readonly expiresAt: Date;
 }
 
-export const DISPUTE_REASONS = [
-  "fraudulent",
-  "not_received",
-  "not_as_described",
-  "duplicate",
-  "canceled",
-  "other",
-] as const;
-
 export interface CardDispute {
-  readonly reason: (typeof DISPUTE_REASONS)[number];
+  readonly reason: DisputeReason;
   readonly explanation: string;
   /** Left out: all of it. */
   readonly amountCents?: number;

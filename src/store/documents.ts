@@ -2,7 +2,6 @@ import type { EventType } from "../domain/events.ts";
 import type { Document } from "mongodb";
 import type { AuthorizationRefusal, ShownBreach, Stage } from "../domain/ledger/books.ts";
 import type {
-  Amounts,
   ApprovalResolution,
   BudgetContext,
   PaymentPhase,
@@ -13,6 +12,7 @@ import type {
   RulesVersions,
   TransactionStatus,
 } from "../domain/ledger/payment.ts";
+import type { Amounts } from "../domain/ledger/amounts.ts";
 import type { BudgetPolicy, DenialCode } from "../domain/ledger/policy.ts";
 import type { AgentLabels } from "../domain/agent/labels.ts";
 import type { AgentLifecycle } from "../domain/agent/state.ts";

@@ -1,5 +1,6 @@
 import { spentIn } from "../domain/ledger/books.ts";
-import { amountCentsOf, amountMcOf, type Payment } from "../domain/ledger/payment.ts";
+import { type Payment } from "../domain/ledger/payment.ts";
+import { amountCentsOf, amountMcOf } from "../domain/ledger/amounts.ts";
 import { MC_PER_CENT, usedCents } from "../domain/money.ts";
 import type { MovedAmount } from "./documents.ts";
 

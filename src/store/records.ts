@@ -1,13 +1,6 @@
 import { type Money, shownBreach } from "../domain/ledger/books.ts";
-import {
-  amountCentsOf,
-  amountMcOf,
-  amountsOf,
-  type Approval,
-  moneyOf,
-  type Payment,
-  stageOf,
-} from "../domain/ledger/payment.ts";
+import { type Approval, moneyOf, type Payment, stageOf } from "../domain/ledger/payment.ts";
+import { amountCentsOf, amountMcOf, amountsOf } from "../domain/ledger/amounts.ts";
 import { usedCents } from "../domain/money.ts";
 import type { Denial } from "../domain/ledger/policy.ts";
 import type { AgentProfile } from "../domain/agent/state.ts";

@@ -1,6 +1,7 @@
 import { storedAmounts } from "../../src/domain/ledger/recorded-amounts.ts";
 import { capturedInFull, NO_BOOKS } from "../../src/domain/ledger/books.ts";
-import { amountsOf, stageOf } from "../../src/domain/ledger/payment.ts";
+import { stageOf } from "../../src/domain/ledger/payment.ts";
+import { amountsOf } from "../../src/domain/ledger/amounts.ts";
 import { mcOf } from "../../src/domain/money.ts";
 import { randomUUID } from "node:crypto";
 import type { ApprovalDocument, TransactionDocument } from "../../src/store/documents.ts";

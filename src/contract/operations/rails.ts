@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { DISPUTE_REASONS } from "../../payments/card-issuer.ts";
+import { DISPUTE_REASONS } from "../../domain/ledger/books.ts";
 import { manages, person } from "../access.ts";
 import { define } from "../define.ts";
 import { cents, paymentCents, text, timestamp, transactionId } from "../primitives.ts";

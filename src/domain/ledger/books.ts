@@ -36,6 +36,17 @@ export const NETWORK_ENTRIES = [
 ] as const;
 export type NetworkEntry = (typeof NETWORK_ENTRIES)[number];
 
+/** Why a charge is disputed, in words that networks have in common. */
+export const DISPUTE_REASONS = [
+  "fraudulent",
+  "not_received",
+  "not_as_described",
+  "duplicate",
+  "canceled",
+  "other",
+] as const;
+export type DisputeReason = (typeof DISPUTE_REASONS)[number];
+
 /** An authorization that was granted, and that no report shows yet. */
 export interface Clearance {
   readonly authorization: string;

@@ -11,7 +11,6 @@ import {
   type RailBooks,
   type Stage,
 } from "./books.ts";
-import { usedCents } from "../money.ts";
 import type { Denial } from "./policy.ts";
 import type { RailFailureCode } from "./rail-failures.ts";
 import type { Warning } from "./thresholds.ts";
@@ -250,34 +249,6 @@ export type MoneyHolder = Pick<StoredPayment, "books" | "status"> & {
 };
 
 export const totalOf = ({ heldMc, spentMc }: Money): number => heldMc + spentMc;
-
-/** The amounts of a payment in cents. */
-export interface Amounts {
-  readonly requestedCents: number;
-  readonly authorizedCents: number;
-  readonly capturedCents: number;
-  readonly creditedCents: number;
-}
-
-export function amountsOf({ books, request }: MoneyHolder): Amounts {
-  const sum = (mcIn: (books: RailBooks) => number): number =>
-    usedCents((books?.authorizations ?? []).reduce((total, each) => total + mcIn(each), 0));
-  return {
-    requestedCents: usedCents(request.amountMc),
-    authorizedCents: sum(({ authorizedMc }) => authorizedMc),
-    capturedCents: sum(({ capturedMc }) => capturedMc),
-    creditedCents: sum(({ creditedMc, recalledMc }) => Math.max(0, creditedMc - recalledMc)),
-  };
-}
-
-/** The amount that a payment counts with: what was captured, and until then what was asked for. */
-export function amountMcOf({ books, request }: MoneyHolder): number {
-  const capturedMc = books === null ? 0 : capturedIn(books);
-  return capturedMc > 0 ? capturedMc : request.amountMc;
-}
-
-/** Amounts in cents. */
-export const amountCentsOf = (payment: MoneyHolder): number => usedCents(amountMcOf(payment));
 
 /** Null: its network has nothing of it. */
 export function stageOf({

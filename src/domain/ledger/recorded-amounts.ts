@@ -1,4 +1,4 @@
-import type { Amounts } from "./payment.ts";
+import type { Amounts } from "./amounts.ts";
 
 /** Recorded form of a payment's amounts: nearly every payment is charged in full, and then they follow from its amount. */
 

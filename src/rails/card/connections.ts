@@ -5,7 +5,7 @@ import { isDuplicateKey } from "../../lib/duplicate-key.ts";
 import { newId } from "../../lib/ids.ts";
 import type { CardIssuer, CardIssuerKind, IssuerAccount, IssuerObjects } from "../../payments/card-issuer.ts";
 import type { Clock } from "../../payments/ports.ts";
-import { SealError, type Sealer } from "../../secrets/sealer.ts";
+import type { Sealer } from "../../secrets/sealer.ts";
 import { COLLECTIONS } from "../../store/documents.ts";
 import type { Indexes } from "../../store/indexes.ts";
 
@@ -122,15 +122,17 @@ export class CardConnections {
     return connection;
   }
 
-  /** Throws for none: those that can't be opened are left out. */
+  /** Those that can't be opened are left out. */
   async *all(): AsyncIterable<CardConnection> {
     for await (const record of this.#connections.find()) {
+      let connection: CardConnection | null = null;
       try {
-        const connection = this.#opened(record);
-        if (connection !== null) yield connection;
-      } catch (error) {
-        if (!(error instanceof SealError)) throw error;
+        connection = this.#opened(record);
+      } catch {
+        const fault = "The connection's record can't be opened.";
+        await this.#connections.updateOne({ _id: record._id }, { $set: { fault } });
       }
+      if (connection !== null) yield connection;
     }
   }
 

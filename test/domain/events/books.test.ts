@@ -1,7 +1,8 @@
 import { expect } from "chai";
 import { paymentEvents } from "../../../src/domain/events.ts";
 import { capturedInFull, type RailBooks } from "../../../src/domain/ledger/books.ts";
-import { amountsOf, type Payment, settle } from "../../../src/domain/ledger/payment.ts";
+import { type Payment, settle } from "../../../src/domain/ledger/payment.ts";
+import { amountsOf } from "../../../src/domain/ledger/amounts.ts";
 import { mcOf } from "../../../src/domain/money.ts";
 import { TestAccount } from "../support/account.ts";
 import { SECOND } from "../support/actor.ts";

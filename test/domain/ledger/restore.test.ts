@@ -9,13 +9,8 @@ import {
 } from "../../../src/domain/ledger/books.ts";
 import { UTC_CALENDAR } from "../../../src/domain/ledger/calendar.ts";
 import { recordedAmounts } from "../../../src/domain/ledger/recorded-amounts.ts";
-import {
-  amountsOf,
-  type Payment,
-  settle,
-  withoutTexts,
-  withTexts,
-} from "../../../src/domain/ledger/payment.ts";
+import { type Payment, settle, withoutTexts, withTexts } from "../../../src/domain/ledger/payment.ts";
+import { amountsOf } from "../../../src/domain/ledger/amounts.ts";
 import { packLedger, unpackLedger } from "../../../src/domain/ledger/pack.ts";
 import {
   PaymentsOfRecords,

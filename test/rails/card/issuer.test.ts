@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import type { Db } from "mongodb";
-import type { Card, Merchant } from "../../../src/engines/card-network/shapes.ts";
+import type { Card, Transaction } from "../../../src/engines/card-network/shapes.ts";
 import type { CardNetwork } from "../../../src/engines/card-network/network.ts";
 import { COLLECTIONS } from "../../../src/store/documents.ts";
 import type { Backends } from "../../../server/service-options.ts";
@@ -18,7 +18,7 @@ const SHOP = {
   category_code: "4121",
   network_id: "1",
   country: "US",
-} as Merchant;
+};
 
 describe("cards of a connected issuer", function () {
   this.timeout(120_000);
@@ -96,12 +96,10 @@ describe("cards of a connected issuer", function () {
       "authorization.approved",
       "transaction.completed",
     ]);
-    network.refund(
-      network.store
-        .all<{ id: string; object: string; created: number; card: string }>("issuing.transaction")
-        .find(({ card: of }) => of === cardId)?.id ?? "",
-      null,
-    );
+    const charge = network.store
+      .all<Transaction>("issuing.transaction")
+      .find(({ card: of }) => of === cardId);
+    network.refund(charge?.id ?? "", null);
     await becomes(id, { status: "reversed", stage: "captured" });
   });
 

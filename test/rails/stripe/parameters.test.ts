@@ -3,13 +3,13 @@ import { createServer } from "node:net";
 import { expect } from "chai";
 import { GuardedFetch, type GuardedRequest } from "../../../src/lib/guarded-fetch/guarded-fetch.ts";
 import { newId } from "../../../src/lib/ids.ts";
-import { DISPUTE_REASONS } from "../../../src/payments/card-issuer.ts";
+import { DISPUTE_REASONS } from "../../../src/domain/ledger/books.ts";
 import { StripeClient } from "../../../src/rails/stripe/client.ts";
 import { disputesOf } from "../../../src/rails/stripe/disputes.ts";
 import { stripeIssuer } from "../../../src/rails/stripe/issuer.ts";
 import { eventually } from "../../chain/support.ts";
 
-/** Path of stripe-mock v0.203.0, which checks calls against Stripe's own OpenAPI document: see CONTRIBUTING.md. */
+/** Path of stripe-mock v0.203.0, which checks calls against Stripe's own OpenAPI document: see docs/tests.md. */
 const MOCK = process.env["STRIPE_MOCK"];
 
 const freePort = (): Promise<number> =>

@@ -6,6 +6,7 @@ import { organizationKeyNotes } from "./organization-keys.ts";
 import { passkeyNotes } from "./passkeys.ts";
 import { paymentNotes } from "./payments.ts";
 import { peopleNotes } from "./people.ts";
+import { railNotes } from "./rails.ts";
 import { recordNotes } from "./records.ts";
 import { ruleNotes } from "./rules.ts";
 import { sandboxNotes } from "./sandbox.ts";
@@ -20,6 +21,7 @@ export const GLOSSARY_PARTS: readonly Readonly<Record<string, Note>>[] = [
   recordNotes,
   agentNotes,
   paymentNotes,
+  railNotes,
   ruleNotes,
   peopleNotes,
   passkeyNotes,
