@@ -1,6 +1,6 @@
 import { zoneAround } from "../../src/actors/calendar-zone.ts";
 import { settingsIn } from "../../src/containers/calendar-view.ts";
-import type { SentRule } from "../../src/containers/approval-rules.ts";
+import { withId } from "../../src/containers/approval-rules.ts";
 import { patchPolicy } from "../../src/domain/ledger/policy.ts";
 import type { SpendLimit } from "../../src/domain/ledger/windows.ts";
 import { ok } from "../../src/domain/result.ts";
@@ -77,8 +77,6 @@ const teamIn = ({ target: { _id: id, projectId } }: { readonly target: TeamDocum
   ({ level: "team", id, projectId, teamId: id }) as const;
 const projectIn = ({ target: { _id: id } }: { readonly target: ProjectDocument }) =>
   ({ level: "project", id, projectId: id, teamId: null }) as const;
-
-const withId = ({ id = "", ...rule }: SentRule) => ({ id, ...rule });
 
 const limitsIn = ({ spendLimits }: { readonly spendLimits?: readonly SpendLimit[] | undefined }) =>
   spendLimits?.map(({ limitCents, period }) => ({ period, limitCents }));

@@ -131,4 +131,4 @@ function unknownIds(rules: readonly SentRule[], known: readonly ApprovalRule[]):
 }
 
 /** The id first, where a reader of the rules looks for it. */
-const withId = ({ id = newId("rule"), ...rule }: SentRule): ApprovalRule => ({ id, ...rule });
+export const withId = ({ id = newId("rule"), ...rule }: SentRule): ApprovalRule => ({ id, ...rule });

@@ -63,11 +63,15 @@ interface Common<I extends z.ZodType, E extends z.ZodType> {
   readonly name: string;
 }
 
+const shadow = z.boolean().optional().meta({
+  description: "True on a disabled rule: payments say that it `wouldHaveFlagged` them. Ignored on an enabled one.",
+});
+
 const oneRule = <T extends RuleType, I extends z.ZodType, E extends z.ZodType, P extends z.ZodType>(
   type: T,
   { enabled, id, name }: Common<I, E>,
   set: P,
-) => z.strictObject({ id, type: z.literal(type), enabled, params: set }).meta({ title: titleOf(type, name) });
+) => z.strictObject({ id, type: z.literal(type), enabled, shadow, params: set }).meta({ title: titleOf(type, name) });
 
 /** `RailRule` for a rule of the type `rail`. */
 const titleOf = (type: RuleType, name: string): string =>
@@ -125,7 +129,8 @@ const flatRule = z.strictObject({
     .optional()
     .meta({ description: "The id of an existing rule, as it was read; left out for a new one." }),
   type: z.enum(RULE_TYPES).meta({ description: `Which payments it holds. ${holds}` }),
-  enabled: z.boolean().default(true).meta({ description: "false: stored, holds nothing." }),
+  enabled: z.boolean().default(true).meta({ description: "false: holds nothing." }),
+  shadow: z.boolean().optional().meta({ description: "Disabled: only tells." }),
   params: z
     .strictObject({
       amountCents: cents

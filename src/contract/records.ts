@@ -168,6 +168,7 @@ export const transaction = z
     rail,
     status: transactionStatus,
     purpose: z.string(),
+    wouldHaveFlagged: z.array(z.string()).optional(),
     denialReason: z.string().nullable(),
     denialCode: denialCode.nullable(),
     denialDetails: denialDetails.nullable(),

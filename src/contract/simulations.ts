@@ -11,9 +11,11 @@ const RANGES_DAYS = [7, 30, 90] as const;
 export const range = z
   .literal(RANGES_DAYS)
   .default(30)
-  .meta({ description: "Days of past payments that are judged." });
+  .meta({ type: "integer", description: "Days of past payments that are judged." });
 
-const side = z.enum(SIDES);
+const side = (description: string) => z.enum(SIDES).meta({ description });
+const from = side("The verdict that they had.");
+const to = side("The verdict that they would have had.");
 
 /** Sums over many payments may be above what one amount can be. */
 const sum = z.int().min(0);
@@ -22,11 +24,20 @@ export const simulation = z
   .strictObject({
     payments: sum.meta({ description: "Payments that were judged." }),
     unchanged: sum.meta({ description: "Payments with the verdict that they had." }),
-    moves: z.array(z.strictObject({ from: side, to: side, count: sum, cents: sum })).meta({
-      description:
-        "Numbers and amounts of the others. `approved`: without a person; `held`: for a person; `denied`: by a limit " +
-        "or a restriction, also when a person had approved it.",
-    }),
+    moves: z
+      .array(
+        z.strictObject({
+          from,
+          to,
+          count: sum.meta({ description: "Number of payments." }),
+          cents: sum.meta({ description: "Their amounts." }),
+        }),
+      )
+      .meta({
+        description:
+          "Numbers and amounts of the others. `approved`: without a person; `held`: for a person; `denied`: by a limit " +
+          "or a restriction, also when a person had approved it.",
+      }),
     examples: z
       .array(
         z.strictObject({
@@ -35,8 +46,8 @@ export const simulation = z
           createdAt: timestamp,
           recipient: z.string(),
           amountCents: cents,
-          from: side,
-          to: side,
+          from,
+          to,
           denialCode: denialCode
             .nullable()
             .meta({ description: "Code of the denial that it would have, or had." }),

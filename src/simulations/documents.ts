@@ -52,7 +52,7 @@ export class Documents {
 
   rulesOf({ _id, approvalRules }: Pick<RuledDocument, "_id" | "approvalRules">): readonly ReadyRule[] {
     const replaced = _id === this.#targetId ? this.#change.rules : undefined;
-    return readyRules(replaced ?? approvalRules?.rules ?? []);
+    return readyRules((replaced ?? approvalRules?.rules ?? []).filter(({ enabled }) => enabled));
   }
 
   longestWindowSeconds({ _id, approvalRules }: Pick<RuledDocument, "_id" | "approvalRules">): number {

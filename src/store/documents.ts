@@ -66,6 +66,8 @@ export interface TransactionDocument extends Document {
   rail: Rail;
   status: TransactionStatus;
   purpose: string;
+  /** Types of rules in the shadow that would have flagged it; missing: none. */
+  wouldHaveFlagged?: string[];
   denialReason: string | null;
   denialCode: DenialCode | null;
   denialDetails: { limit: number; remaining: number; resetsAt: Date | null; period?: Period } | null;
@@ -274,6 +276,7 @@ export const SHOWN_TRANSACTION_FIELDS = {
   rail: 1,
   status: 1,
   purpose: 1,
+  wouldHaveFlagged: 1,
   denialReason: 1,
   denialCode: 1,
   denialDetails: 1,

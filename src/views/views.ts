@@ -121,6 +121,7 @@ export function transactionView(transaction: TransactionSnapshot): TransactionVi
     rail: transaction.rail,
     status: transaction.status,
     purpose: transaction.purpose,
+    ...(transaction.wouldHaveFlagged && { wouldHaveFlagged: transaction.wouldHaveFlagged }),
     denialReason: transaction.denialReason,
     denialCode: transaction.denialCode,
     denialDetails: denialDetailsView(transaction.denialDetails),

@@ -603,6 +603,17 @@ describe("the dashboard at work, in a browser", function () {
     await page.page.keyboard.press("Enter");
     await page.sees("Never payments to Casino.");
     expect(await page.barriers()).to.deep.equal([]);
+    // Tried on a real payment before it is saved.
+    expect((await agent.pay({ merchant: "CASINO", amountCents: 1_234 })).transaction.status).to.equal(
+      "approved",
+    );
+    await inRestrictions("Try");
+    await page.sees("What would have been different");
+    await page.sees("RECIPIENT_NOT_ALLOWED");
+    await page.sees("12.34");
+    await page.sees("is not guessed");
+    expect(await page.barriers()).to.deep.equal([]);
+    await page.page.keyboard.press("Escape");
     await inRestrictions("Save");
     await until("the team's are saved", async () => {
       const { recipients } = await world.api.ok("getTeamRestrictions", 200, { token, id: teamId });

@@ -176,3 +176,18 @@ describe("rules: duplicate", () => {
     expect(reply.decision.approval?.flaggedByRuleTypes).to.deep.equal(["duplicate"]);
   });
 });
+
+describe("rules in the shadow", () => {
+  it("hold nothing, say what they would have flagged, and leave what enabled rules do as it is", () => {
+    const account = new TestAccount();
+    account.pay(1, like("shop"));
+    const shadow = { checks: [], shadow: [{ type: "duplicate", windowSeconds: 60 }] } as const;
+    const alike = account.pay(1, like("shop"), shadow);
+    expect(alike).to.deep.include({ approval: null, wouldHaveFlagged: ["duplicate"] });
+    expect(account.pay(1, like("other"), shadow)).to.not.have.property("wouldHaveFlagged");
+    const both = { ...velocity(1, 60), shadow: [{ type: "rail" }] } as const;
+    const held = account.pay(1, like("another"), both);
+    expect(held.approval?.flaggedByRuleTypes).to.deep.equal(["velocity"]);
+    expect(held.wouldHaveFlagged).to.deep.equal(["rail"]);
+  });
+});

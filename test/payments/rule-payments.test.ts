@@ -68,6 +68,32 @@ for (const noun of someOrAll(["project", "team"] as const, 1)) {
       await expectBooksAgree(world, agent);
     });
 
+    it("a disabled rule in the shadow holds nothing, and the payment says what it would have held", async () => {
+      const agent = await world.agent();
+      const above = { type: "amount_above", params: { amountCents: 500 }, shadow: true };
+      const wouldHaveFlagged = async (fields: Fields) => {
+        const { approval, transaction } = await agent.pay(fields);
+        const id = transaction.id;
+        const read = await world.api.ok("getTransaction", 200, { token: world.token, id });
+        return [
+          approval?.flaggedByRuleTypes,
+          transaction.wouldHaveFlagged,
+          read.transaction.wouldHaveFlagged,
+        ];
+      };
+      await rules(
+        { ...above, enabled: false },
+        { type: "rail", params: { anyOf: ["card"] }, enabled: false },
+      );
+      const flag = ["amount_above"];
+      expect(await wouldHaveFlagged({ amountCents: 501 })).to.deep.equal([undefined, flag, flag]);
+      expect(await wouldHaveFlagged({ amountCents: 500 })).to.deep.equal([undefined, undefined, undefined]);
+      // Enabled, it acts, whatever its shadow says.
+      await rules({ ...above, enabled: true });
+      expect(await wouldHaveFlagged({ amountCents: 501 })).to.deep.equal([flag, undefined, undefined]);
+      await expectBooksAgree(world, agent);
+    });
+
     it("velocity and duplicate count what was paid before they were set, each agent's own alone", async () => {
       await rules();
       const [agent, other] = [await world.agent(), await world.agent()];

@@ -12,6 +12,7 @@ export type DraftOf<T extends RuleKind> = {
     readonly key: string;
     readonly type: K;
     readonly enabled: boolean;
+    readonly shadow?: boolean | undefined;
     readonly params: ParamsOf<K>;
   };
 }[T];

@@ -61,7 +61,7 @@ const recordOf = (
 const agentOf = ({ agentId, name }: AgentProfile): AuditActor => ({ id: agentId, name, type: "agent" });
 
 function decided(profile: AgentProfile, payment: Payment): AuditRecord {
-  const { approval, createdAt, policyVersion, request, status } = payment;
+  const { approval, createdAt, policyVersion, request, status, wouldHaveFlagged } = payment;
   const isDeniedAtOnce = approval === null && status === "denied" && !isWithheld(payment);
   const denial = isDeniedAtOnce ? payment.denial : null;
   const outcome = approval === null ? (denial === null ? "approved" : "denied") : "held";
@@ -84,6 +84,7 @@ function decided(profile: AgentProfile, payment: Payment): AuditRecord {
       policyVersion: policyVersion ?? null,
       reason: denial?.reason ?? null,
       ...(rulesVersions === undefined ? {} : { rulesVersions }),
+      ...(wouldHaveFlagged === undefined ? {} : { wouldHaveFlagged }),
     },
   });
 }

@@ -206,6 +206,8 @@ export interface PaymentDecision {
   readonly windowAt?: number;
   /** Limits that it has brought to a threshold; left out: none. */
   readonly warnings?: readonly Warning[];
+  /** Types of rules in the shadow that would have flagged it; left out: none. */
+  readonly wouldHaveFlagged?: readonly string[];
   readonly denial: Denial | null;
   readonly approval: Approval | null;
 }

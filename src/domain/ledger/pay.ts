@@ -4,7 +4,7 @@ import type { Denial } from "./policy.ts";
 import { checkLimits, isAboveThreshold } from "./policy.ts";
 import { countWithin, dayCounted, HOUR_MS, instantCounted } from "./usage.ts";
 import { remainingOf, usedCents } from "../money.ts";
-import type { PaymentRules } from "../rules/checks.ts";
+import { allChecks, type PaymentRules } from "../rules/checks.ts";
 import { flaggedTypes } from "../rules/flags.ts";
 import { type Forbidden, restrictionDenial } from "../rules/restrictions.ts";
 import { windowsMsOf } from "../rules/rules.ts";
@@ -48,7 +48,7 @@ export function pay(draft: Draft, command: CommandOf<"pay">): LedgerReply {
   draft.add(
     account,
     payment,
-    windowsMsOf(rules?.checks ?? []).filter((windowMs) => windowMs > HOUR_MS),
+    windowsMsOf(rules === undefined ? [] : allChecks(rules)).filter((windowMs) => windowMs > HOUR_MS),
   );
   const permit = payment.phase === "sending" ? account.revision : null;
   return { kind: "decided", decision, permit, ...(duplicate === null ? {} : { duplicate }) };
@@ -101,6 +101,8 @@ export interface Assessment {
   readonly denial: Denial | null;
   /** The types of the rules that require approval; empty: none. */
   readonly flaggedByRuleTypes: readonly string[];
+  /** The types of rules in the shadow that would have. */
+  readonly wouldHaveFlagged: readonly string[];
 }
 
 /** The parts of a payment that its fingerprint is derived from, and its rules. */
@@ -125,7 +127,7 @@ export function assess(ledger: Ledger, account: Account, payment: AssessedPaymen
     (forbidden === undefined ? null : restrictionDenial(forbidden)) ??
     checkLimits(account.policy, account.usage, amountMc, now, null, bounds) ??
     checkCaps(ledger, account, amountMc, bounds);
-  if (denial !== null) return { denial, flaggedByRuleTypes: [] };
+  if (denial !== null) return { denial, flaggedByRuleTypes: [], wouldHaveFlagged: [] };
   const byThreshold = isAboveThreshold(account.policy, amountMc) ? ["agent_threshold"] : [];
   const history = {
     countWithin: (windowMs: number) => countWithin(account.usage, windowMs, now),
@@ -133,7 +135,10 @@ export function assess(ledger: Ledger, account: Account, payment: AssessedPaymen
       latest(newestSimilarAt(ledger, account, payment.fingerprint), rules?.similarAt ?? null),
   };
   const byRules = rules === undefined ? [] : flaggedTypes(rules, history, now);
-  return { denial: null, flaggedByRuleTypes: [...byThreshold, ...byRules] };
+  const { shadow: checks = [], zones } = rules ?? {};
+  const inShadow = zones === undefined ? { checks } : { checks, zones };
+  const wouldHaveFlagged = checks.length === 0 ? [] : flaggedTypes(inShadow, history, now);
+  return { denial: null, flaggedByRuleTypes: [...byThreshold, ...byRules], wouldHaveFlagged };
 }
 
 const latest = (one: number | null, other: number | null): number | null =>
@@ -155,7 +160,7 @@ function decisionOf(
   { bounds, now }: Draft,
   account: Account,
   command: CommandOf<"pay">,
-  { denial, flaggedByRuleTypes }: Assessment,
+  { denial, flaggedByRuleTypes, wouldHaveFlagged }: Assessment,
 ): PaymentDecision {
   const isHeld = denial === null && flaggedByRuleTypes.length > 0;
   return {
@@ -165,6 +170,7 @@ function decisionOf(
     day: dayCounted(account.usage, now),
     // The clock has gone back.
     ...(bounds.at > now ? { windowAt: bounds.at } : {}),
+    ...(wouldHaveFlagged.length > 0 ? { wouldHaveFlagged } : {}),
     denial,
     approval: isHeld ? newApproval(account, command, flaggedByRuleTypes, now) : null,
     policyVersion: account.policyVersion,
@@ -206,7 +212,7 @@ function newApproval(
 
 /** The ledger's payment, composed of the submitted request and the decision that came back. */
 export function decidedPayment(request: Payment["request"], decision: PaymentDecision): Payment {
-  const { approval, countedAt, createdAt, day, denial, policyVersion, sequence, warnings, windowAt } =
+  const { approval, countedAt, createdAt, day, denial, policyVersion, sequence, warnings, windowAt, wouldHaveFlagged } =
     decision;
   const isDenied = denial !== null;
   const isHeld = approval !== null;
@@ -218,6 +224,7 @@ export function decidedPayment(request: Payment["request"], decision: PaymentDec
     day,
     ...(windowAt === undefined ? {} : { windowAt }),
     ...(warnings === undefined ? {} : { warnings }),
+    ...(wouldHaveFlagged === undefined ? {} : { wouldHaveFlagged }),
     status: isDenied ? "denied" : "pending",
     phase: isDenied ? "done" : isHeld ? "held" : "sending",
     denial,

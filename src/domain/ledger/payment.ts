@@ -157,6 +157,8 @@ export interface Payment {
   readonly policyVersion: number;
   /** Limits that it has brought to a threshold; only in a ledger, and until they are published. */
   readonly warnings?: readonly Warning[];
+  /** Types of rules in the shadow that would have flagged it; left out: none. */
+  readonly wouldHaveFlagged?: readonly string[];
   /** Raised by every change; a projection never replaces a higher revision by a lower one. */
   readonly revision: number;
 }

@@ -99,6 +99,7 @@ function paymentBytes(payment: StoredPayment): number {
     OPEN_BYTES +
     booksBytes(books ?? NO_BOOKS) +
     (payment.warnings?.length ?? 0) * WARNING_BYTES +
+    (payment.wouldHaveFlagged ?? []).reduce((sum, type) => sum + textBytes(type), 0) +
     textBytes(request.purpose) +
     textBytes(request.recipient) +
     textBytes(request.resource) +

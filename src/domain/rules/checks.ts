@@ -12,6 +12,8 @@ import type { ZoneOffsets } from "./time-window.ts";
 export interface PaymentRules {
   /** The project's first, then the team's, each in their order; none that says no more than one before it. */
   readonly checks: readonly RuleCheck[];
+  /** Those of rules in the shadow, which hold nothing; left out: there are none. */
+  readonly shadow?: readonly RuleCheck[];
   /** The wall clocks of the time windows. */
   readonly zones?: readonly ZoneOffsets[];
   /**
@@ -20,6 +22,12 @@ export interface PaymentRules {
    */
   readonly similarAt?: number;
 }
+
+/** All checks, those of rules in the shadow included. */
+export const allChecks = ({ checks, shadow = [] }: PaymentRules): readonly RuleCheck[] => [
+  ...checks,
+  ...shadow,
+];
 
 /** The facts of a payment that rules and restrictions look at. */
 export interface RuledPayment extends Pick<RuledFacts, "rail" | "amountMc" | "merchantCategory"> {
@@ -59,10 +67,16 @@ export function paymentRules(
   };
   const facts = { ...payment, ...findings };
   const checks: RuleCheck[] = [];
+  const shadow: RuleCheck[] = [];
   for (const rule of rules) {
     const check = checkOf(rule, facts, zoneOf);
-    if (check !== null && !checks.some((earlier) => covers(earlier, check))) checks.push(check);
+    const others = rule.isShadow ? shadow : checks;
+    if (check !== null && !others.some((earlier) => covers(earlier, check))) others.push(check);
   }
-  if (checks.length === 0) return undefined;
-  return timezones.length === 0 ? { checks } : { checks, zones: timezones.map(findings.offsetsOf) };
+  if (checks.length + shadow.length === 0) return undefined;
+  return {
+    checks,
+    ...(shadow.length === 0 ? {} : { shadow }),
+    ...(timezones.length === 0 ? {} : { zones: timezones.map(findings.offsetsOf) }),
+  };
 }

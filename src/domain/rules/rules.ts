@@ -70,6 +70,8 @@ export type RuleOf<T extends RuleType> = {
     readonly id: string;
     readonly type: K;
     readonly enabled: boolean;
+    /** Whether a disabled rule says what it would have flagged. */
+    readonly shadow?: boolean | undefined;
     readonly params: RuleParams[K];
   };
 }[T];
@@ -208,10 +210,11 @@ const BY_LEDGER: { readonly [T in LedgerRuleType]: LedgerJudgement<T> } = {
   },
 };
 
-/** An enabled rule as payments are judged by it. */
-export type ReadyRule =
+/** An enabled rule, or one in the shadow, as payments are judged by it. */
+export type ReadyRule = { readonly isShadow: boolean } & (
   | ({ readonly type: ServerRuleType } & ServerJudgement)
-  | { readonly type: LedgerRuleType; readonly checkWith: (zoneOf: ZoneOf) => LedgerCheck };
+  | { readonly type: LedgerRuleType; readonly checkWith: (zoneOf: ZoneOf) => LedgerCheck }
+);
 
 const isJudgedByLedger = (rule: ApprovalRule): rule is RuleOf<LedgerRuleType> => rule.type in BY_LEDGER;
 
@@ -222,21 +225,23 @@ export const SERVER_RULE_TYPES: readonly ServerRuleType[] = RULE_TYPES.filter(
 
 const readyForServer = <T extends ServerRuleType>(rule: RuleOf<T>): ReadyRule => ({
   type: rule.type,
+  isShadow: !rule.enabled,
   ...BY_SERVER[rule.type](rule.params),
 });
 
 const readyForLedger = <T extends LedgerRuleType>(rule: RuleOf<T>): ReadyRule => ({
   type: rule.type,
+  isShadow: !rule.enabled,
   checkWith: BY_LEDGER[rule.type].ready(rule.params),
 });
 
 /**
- * The enabled rules of a container, in their order, made ready to judge any number of payments. This is where a long list
+ * The rules of a container that say something, in their order, made ready to judge any number of payments. This is where a long list
  * of names costs something: it is to be done once for each set of rules.
  */
 export const readyRules = (rules: readonly ApprovalRule[]): readonly ReadyRule[] =>
   rules
-    .filter(({ enabled }) => enabled)
+    .filter(({ enabled, shadow }) => enabled || shadow === true)
     .map((rule) => (isJudgedByLedger(rule) ? readyForLedger(rule) : readyForServer(rule)));
 
 /** Returns the check of one rule; null if it can't flag the payment at any time. */

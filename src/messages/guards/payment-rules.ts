@@ -68,6 +68,7 @@ export const isForbidden = isRecord<Forbidden>({
 
 export const isRules = isRecord<PaymentRules>({
   checks: isArrayOf(isRuleCheck, RULE_CHECKS_MAX),
+  shadow: optional(isArrayOf(isRuleCheck, RULE_CHECKS_MAX)),
   zones: optional(isArrayOf(isZone, RULE_CHECKS_MAX)),
   similarAt: optional(isTime),
 });

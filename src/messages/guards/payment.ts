@@ -241,5 +241,6 @@ export const isClosedPayment = isRecord<StoredPayment>({
   books: orNull(isBooks),
   policyVersion: isCount,
   warnings: optional(isNothing),
+  wouldHaveFlagged: optional(isArrayOf(isShort, RULE_TYPES_MAX)),
   revision: isCount,
 });

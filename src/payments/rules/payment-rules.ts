@@ -1,7 +1,7 @@
 import { HOST_INDEX, RECIPIENT_INDEX } from "../../store/projections.ts";
 import type { PaymentRequest, RulesVersions } from "../../domain/ledger/payment.ts";
 import type { AgentProfile } from "../../domain/agent/state.ts";
-import { comparedPayment, paymentRules, type PaymentRules } from "../../domain/rules/checks.ts";
+import { allChecks, comparedPayment, paymentRules, type PaymentRules } from "../../domain/rules/checks.ts";
 import { type Forbidden, forbiddenBy, type RestrictedLevel } from "../../domain/rules/restrictions.ts";
 import type { ReadyRule } from "../../domain/rules/rules.ts";
 import { hostIn } from "../../domain/rules/shop-hosts.ts";
@@ -121,7 +121,7 @@ export class PaymentRulings {
     agentId: string,
     payment: Payment,
   ): Promise<PaymentRules | undefined> {
-    if (rules?.checks.some(({ type }) => type === "duplicate") !== true) return rules;
+    if (rules === undefined || !allChecks(rules).some(({ type }) => type === "duplicate")) return rules;
     // Pending payments are in the ledger, and a denied one counts as no duplicate.
     const status = { $in: ["approved", "reversed", "failed", "expired"] } as const;
     const like = await this.#transactions.findOne(

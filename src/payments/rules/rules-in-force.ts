@@ -15,7 +15,7 @@ export interface RulesHead {
   readonly restrictions?: Omit<NonNullable<RuledDocument["restrictions"]>, "lists">;
 }
 
-/** The enabled rules and the restrictions of a level, ready to judge payments, and the version of both. */
+/** The rules that say something and the restrictions of a level, ready to judge payments, and the version of both. */
 export interface RulesInForce {
   readonly rules: readonly ReadyRule[];
   readonly restrictions: ReadyRestrictions | undefined;

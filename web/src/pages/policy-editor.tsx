@@ -10,6 +10,7 @@ import { BudgetBar, Card, Fact, Facts, Waiting } from "../parts/parts.tsx";
 import { PolicyFields } from "../parts/policy-fields.tsx";
 import { Failed, Problem } from "../parts/problem.tsx";
 import { AgentSpendLimits } from "../parts/spend-limits.tsx";
+import { Try } from "../parts/try.tsx";
 import { WalletTarget } from "../parts/wallet-target.tsx";
 import { POLICY_FIELDS, type PolicyField, type PolicyValues, readPolicy, typedPolicy } from "../policy.ts";
 import type { Policy } from "../words.ts";
@@ -157,6 +158,15 @@ function Form({ agentId, current, isReadOnly }: FormProps): ReactElement {
               <Button variant="default" disabled={!isChanged || save.isBusy} onClick={() => begin(current)}>
                 Discard changes
               </Button>
+              <Try
+                isDisabled={theirs !== null}
+                onTry={(range) => {
+                  setErrors(read.ok ? {} : read.errors);
+                  return read.ok
+                    ? api.simulateAgentBudgetPolicy({ id: agentId, body: { ...changes, range } })
+                    : null;
+                }}
+              />
               <Button type="submit" disabled={!isChanged || theirs !== null} loading={save.isBusy}>
                 Save
               </Button>

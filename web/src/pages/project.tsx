@@ -141,6 +141,10 @@ function ProjectBudget({ id }: { readonly id: string }): ReactElement {
           save.clear();
           void client.invalidateQueries({ queryKey });
         }}
+        onTry={(capCents, children, range) => {
+          const teams = [...children].map(([teamId, cents]) => ({ teamId, capCents: cents }));
+          return api.simulateProjectBudget({ id, body: { capCents, teams, range } });
+        }}
         onSave={async (capCents, children, version) => {
           const teams = [...children].map(([teamId, cents]) => ({ teamId, capCents: cents }));
           const saved = await save.run({ capCents, teams, version });
@@ -185,6 +189,7 @@ function ProjectRules({ id }: { readonly id: string }): ReactElement {
       isBusy={save.isBusy}
       refused={save.refused}
       onSave={(rules, version) => save.run(rules, version)}
+      onTry={(rules, range) => api.simulateProjectApprovalRules({ id, body: { rules, range } })}
       onReload={() => {
         save.clear();
         void client.invalidateQueries({ queryKey });

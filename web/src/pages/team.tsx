@@ -193,6 +193,10 @@ function TeamBudget({ id }: { readonly id: string }): ReactElement {
           save.clear();
           void client.invalidateQueries({ queryKey });
         }}
+        onTry={(capCents, children, range) => {
+          const agents = [...children].map(([agentId, cents]) => ({ agentId, budgetCents: cents ?? 0 }));
+          return api.simulateTeamBudget({ id, body: { capCents, agents, range } });
+        }}
         onSave={async (capCents, children, version) => {
           const agents = [...children].map(([agentId, cents]) => ({ agentId, budgetCents: cents ?? 0 }));
           const saved = await save.run({ capCents, agents, version });
@@ -225,6 +229,7 @@ function TeamRules({ id }: { readonly id: string }): ReactElement {
       isBusy={save.isBusy}
       refused={save.refused}
       onSave={(rules, version) => save.run(rules, version)}
+      onTry={(rules, range) => api.simulateTeamApprovalRules({ id, body: { rules, range } })}
       onReload={() => {
         save.clear();
         void client.invalidateQueries({ queryKey });

@@ -7,6 +7,7 @@ import { AmountInput } from "./amount.tsx";
 import { BudgetRows, type ChildNames } from "./budget-rows.tsx";
 import { BudgetBar, Card } from "./parts.tsx";
 import { Problem } from "./problem.tsx";
+import { type Range, type Simulated, Try } from "./try.tsx";
 
 export interface BudgetChild {
   readonly id: string;
@@ -38,6 +39,11 @@ interface EditorProps {
     children: ReadonlyMap<string, number | null>,
     version: number,
   ) => Promise<Budget | null>;
+  readonly onTry: (
+    capCents: number | null,
+    children: ReadonlyMap<string, number | null>,
+    range: Range,
+  ) => Simulated;
   readonly onReload: () => void;
 }
 
@@ -58,7 +64,7 @@ const STALE_CODES: readonly Refused["code"][] = [
 
 /** A budget is replaced whole: the cap, and what each child may spend of it. */
 export function BudgetEditor(props: EditorProps): ReactElement {
-  const { about, budget, childLabel, isBusy, isReadOnly, mayClear, names, onReload, onSave } = props;
+  const { about, budget, childLabel, isBusy, isReadOnly, mayClear, names, onReload, onSave, onTry } = props;
   const { problem, refused } = props;
   const [base, setBase] = useState(budget);
   const [typed, setTyped] = useState(() => typedBudget(budget));
@@ -83,19 +89,23 @@ export function BudgetEditor(props: EditorProps): ReactElement {
     problems[key] = amount.problem;
     return null;
   };
-  const submit = async (event: SyntheticEvent): Promise<void> => {
-    event.preventDefault();
+  /** Null: a field has a problem, which it shows. */
+  const readAll = () => {
     const problems: Record<string, string> = {};
     const cap = read(CAP, true, problems);
     const children = new Map(base.children.map(({ id }) => [id, read(id, mayClear, problems)]));
     setErrors(problems);
-    if (Object.keys(problems).length > 0) {
-      // The invalid field may be filtered out of sight.
-      names.onTyped("");
-      return;
-    }
+    if (Object.keys(problems).length === 0) return { cap, children };
+    // The invalid field may be filtered out of sight.
+    names.onTyped("");
+    return null;
+  };
+  const submit = async (event: SyntheticEvent): Promise<void> => {
+    event.preventDefault();
+    const whole = readAll();
+    if (whole === null) return;
     const sent = typed;
-    const saved = await onSave(cap, children, base.version);
+    const saved = await onSave(whole.cap, whole.children, base.version);
     if (saved === null) return;
     setBase(saved);
     // Keeps text that was typed after sending, as a change of the saved values.
@@ -177,6 +187,13 @@ export function BudgetEditor(props: EditorProps): ReactElement {
               <Button variant="default" disabled={!isChanged || isBusy} onClick={reset}>
                 Discard changes
               </Button>
+              <Try
+                isDisabled={false}
+                onTry={(range) => {
+                  const whole = readAll();
+                  return whole === null ? null : onTry(whole.cap, whole.children, range);
+                }}
+              />
               <Button type="submit" disabled={!isChanged} loading={isBusy}>
                 Save
               </Button>

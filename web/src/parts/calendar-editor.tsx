@@ -7,6 +7,7 @@ import { useAction } from "../action.ts";
 import { api } from "../api.ts";
 import { Card, Waiting } from "./parts.tsx";
 import { Failed, Problem } from "./problem.tsx";
+import { Try } from "./try.tsx";
 
 type Calendar = Output<"getProjectCalendar">;
 
@@ -120,6 +121,13 @@ function Form({
               >
                 Discard changes
               </Button>
+              <Try
+                isDisabled={false}
+                onTry={(range) => {
+                  const { version: _version, ...calendar } = draft;
+                  return api.simulateProjectCalendar({ id: projectId, body: { ...calendar, range } });
+                }}
+              />
               <Button type="submit" disabled={!isChanged} loading={save.isBusy}>
                 Save calendar
               </Button>

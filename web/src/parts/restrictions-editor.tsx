@@ -23,6 +23,7 @@ import { RAIL_LIST } from "../rails.ts";
 import { restrictionSentences } from "../restrictions.ts";
 import { Card, Waiting } from "./parts.tsx";
 import { Failed, Problem } from "./problem.tsx";
+import { type Range, type Simulated, Try } from "./try.tsx";
 
 type Restrictions = Output<"getTeamRestrictions">;
 type Level = "project" | "team" | "agent";
@@ -30,20 +31,27 @@ type Level = "project" | "team" | "agent";
 interface Calls {
   readonly read: (id: string, signal: AbortSignal) => Promise<Answer<Restrictions>>;
   readonly write: (id: string, body: Restrictions) => Promise<Answer<Restrictions>>;
+  readonly simulate: (
+    id: string,
+    body: Omit<Restrictions, "version"> & { readonly range: Range },
+  ) => Simulated;
 }
 
 const CALLS: Readonly<Record<Level, Calls>> = {
   project: {
     read: (id, signal) => api.getProjectRestrictions({ id }, { signal }),
     write: (id, body) => api.setProjectRestrictions({ id, body }),
+    simulate: (id, body) => api.simulateProjectRestrictions({ id, body }),
   },
   team: {
     read: (id, signal) => api.getTeamRestrictions({ id }, { signal }),
     write: (id, body) => api.setTeamRestrictions({ id, body }),
+    simulate: (id, body) => api.simulateTeamRestrictions({ id, body }),
   },
   agent: {
     read: (id, signal) => api.getAgentRestrictions({ id }, { signal }),
     write: (id, body) => api.setAgentRestrictions({ id, body }),
+    simulate: (id, body) => api.simulateAgentRestrictions({ id, body }),
   },
 };
 
@@ -133,6 +141,13 @@ function Form({
               <Button variant="default" disabled={!isChanged || save.isBusy} onClick={() => begin(current)}>
                 Discard changes
               </Button>
+              <Try
+                isDisabled={false}
+                onTry={(range) => {
+                  const { version: _version, ...lists } = draft;
+                  return CALLS[level].simulate(id, { ...lists, range });
+                }}
+              />
               <Button disabled={!isChanged} loading={save.isBusy} onClick={() => void send()}>
                 Save
               </Button>

@@ -8,6 +8,7 @@ import { KINDS, newRule, RuleFields, sentenceOfRule } from "../rule-types.tsx";
 import { type Draft, draftsOf, isComplete, type Rule, sentOf, type SentRules } from "../rules.ts";
 import { Card, Empty } from "./parts.tsx";
 import { Problem } from "./problem.tsx";
+import { type Range, type Simulated, Try } from "./try.tsx";
 
 interface Rules {
   readonly rules: readonly Rule[];
@@ -22,6 +23,7 @@ interface EditorProps {
   readonly refused: Refused | null;
   /** Answers what is in force then; null: it was refused. */
   readonly onSave: (rules: SentRules, version: number) => Promise<Rules | null>;
+  readonly onTry: (rules: SentRules, range: Range) => Simulated;
   readonly onReload: () => void;
 }
 
@@ -47,7 +49,7 @@ const IN_A_RULE = /^rules\.[0-9]+\.params\./;
 /** Editor of a container's rules, which are replaced as a whole. */
 export function RulesEditor(props: EditorProps): ReactElement {
   const timezone = useOrganization().data?.timezone ?? null;
-  const { current, isBusy, isReadOnly, onReload, onSave, refused, what } = props;
+  const { current, isBusy, isReadOnly, onReload, onSave, onTry, refused, what } = props;
   const [base, setBase] = useState(current);
   const [drafts, setDrafts] = useState(() => draftsOf(current.rules));
   /** Fields that hold what was typed into them begin anew with each. */
@@ -151,6 +153,15 @@ export function RulesEditor(props: EditorProps): ReactElement {
                 )}
               </Group>
             </div>
+            {draft.enabled ? null : (
+              <Switch
+                size="xs"
+                label="Only tell what it would have held"
+                checked={draft.shadow === true}
+                disabled={isReadOnly}
+                onChange={({ currentTarget }) => change({ ...draft, shadow: currentTarget.checked })}
+              />
+            )}
             {isReadOnly ? null : (
               <RuleFields key={round} rule={draft} onChange={change} problemAt={problemAt(draft)} />
             )}
@@ -161,6 +172,7 @@ export function RulesEditor(props: EditorProps): ReactElement {
             <Button variant="default" disabled={!isChanged || isBusy} onClick={() => begin(current)}>
               Discard changes
             </Button>
+            <Try isDisabled={!drafts.every(isComplete)} onTry={(range) => onTry(sentOf(drafts), range)} />
             <Button
               disabled={!isChanged || !drafts.every(isComplete)}
               loading={isBusy}

@@ -7,6 +7,7 @@ import { onTheWall, readAmount, typedOf } from "../format.ts";
 import { AmountInput } from "./amount.tsx";
 import { BudgetBar, Card } from "./parts.tsx";
 import { Problem } from "./problem.tsx";
+import { type Range, type Simulated, Try } from "./try.tsx";
 
 type Used = Output<"getAgentBudgetPolicy">["spendLimits"][number];
 type Limit = Pick<Used, "period" | "limitCents">;
@@ -41,6 +42,7 @@ export const AgentSpendLimits = ({
     write={(spendLimits) =>
       api.updateAgentBudgetPolicy({ id, body: { spendLimits, version: policy.version } })
     }
+    simulate={(spendLimits, range) => api.simulateAgentBudgetPolicy({ id, body: { spendLimits, range } })}
   />
 );
 
@@ -55,6 +57,9 @@ export const TeamSpendLimits = ({
     limits={limits}
     isReadOnly={isReadOnly}
     write={(spendLimits) => api.setTeamBudget({ id, body: { agents, capCents, spendLimits, version } })}
+    simulate={(spendLimits, range) =>
+      api.simulateTeamBudget({ id, body: { agents, capCents, spendLimits, range } })
+    }
   />
 );
 
@@ -69,6 +74,9 @@ export const ProjectSpendLimits = ({
     limits={limits}
     isReadOnly={isReadOnly}
     write={(spendLimits) => api.setProjectBudget({ id, body: { capCents, spendLimits, teams, version } })}
+    simulate={(spendLimits, range) =>
+      api.simulateProjectBudget({ id, body: { capCents, spendLimits, teams, range } })
+    }
   />
 );
 
@@ -78,6 +86,7 @@ interface SpendLimitsProps {
   readonly limits: readonly Used[];
   readonly isReadOnly: boolean;
   readonly write: (limits: Limit[]) => Promise<Answer<unknown>>;
+  readonly simulate: (limits: Limit[], range: Range) => Simulated;
 }
 
 type Typed = Readonly<Partial<Record<Period, string>>>;
@@ -86,23 +95,25 @@ const typedLimits = (limits: readonly Used[]): Typed =>
   Object.fromEntries(limits.map(({ limitCents, period }) => [period, typedOf(limitCents)]));
 
 /** Bars of limits by period, each with the time at which it begins anew, and their editor. */
-function SpendLimits({ isReadOnly, limits, of, write }: SpendLimitsProps): ReactElement {
+function SpendLimits({ isReadOnly, limits, of, simulate, write }: SpendLimitsProps): ReactElement {
   // Null: nothing was typed since the limits in force were read.
   const [typed, setTyped] = useState<Typed | null>(null);
   const [errors, setErrors] = useState<Typed>({});
   const save = useAction(write, { stale: STALE, fields: ["spendLimits"] });
   const shown = typed ?? typedLimits(limits);
   const filled = PERIODS.filter(({ period }) => (shown[period] ?? "").trim() !== "");
-  const submit = async (event: SyntheticEvent): Promise<void> => {
-    event.preventDefault();
+  /** Null: a field has a problem, which it shows. */
+  const readAll = (): Limit[] | null => {
     const read = filled.map(({ period }) => ({ period, amount: readAmount(shown[period] ?? "") }));
     const problems = read.flatMap(({ amount, period }) => (amount.ok ? [] : [[period, amount.problem]]));
     setErrors(Object.fromEntries(problems));
-    if (problems.length > 0) return;
-    const sent = read.flatMap(({ amount, period }) =>
-      amount.ok ? [{ period, limitCents: amount.cents }] : [],
-    );
-    if ((await save.run(sent)) !== null) setTyped(null);
+    if (problems.length > 0) return null;
+    return read.flatMap(({ amount, period }) => (amount.ok ? [{ period, limitCents: amount.cents }] : []));
+  };
+  const submit = async (event: SyntheticEvent): Promise<void> => {
+    event.preventDefault();
+    const sent = readAll();
+    if (sent !== null && (await save.run(sent)) !== null) setTyped(null);
   };
   return (
     <Card title="Limits by period" about={`What ${of} may spend before the period begins anew.`}>
@@ -155,6 +166,13 @@ function SpendLimits({ isReadOnly, limits, of, write }: SpendLimitsProps): React
                 >
                   Discard changes
                 </Button>
+                <Try
+                  isDisabled={false}
+                  onTry={(range) => {
+                    const sent = readAll();
+                    return sent === null ? null : simulate(sent, range);
+                  }}
+                />
                 <Button type="submit" disabled={typed === null} loading={save.isBusy}>
                   Save limits
                 </Button>

@@ -123,6 +123,8 @@ const STEPS: Partial<Record<Story["railSteps"][number]["kind"], string>> = {
 /** Returns the steps in the order in which they happened. */
 function stepsOf({ approval, decision, events, railSteps, transaction }: Story): readonly Step[] {
   const flags = decision?.flaggedByRuleTypes.map(shortFlagOf).join(", ") ?? "";
+  const shadows = (transaction.wouldHaveFlagged ?? []).map(shortFlagOf).join(", ");
+  const shadow = shadows === "" ? "" : `would have been flagged by: ${shadows}`;
   const version = decision?.policyVersion ?? null;
   const steps: Step[] = [
     {
@@ -130,7 +132,7 @@ function stepsOf({ approval, decision, events, railSteps, transaction }: Story):
       at: transaction.createdAt,
       title: decision === null ? "Asked for" : OUTCOMES[decision.outcome],
       about:
-        [version === null ? "" : `Policy version ${version}`, flags]
+        [version === null ? "" : `Policy version ${version}`, flags, shadow]
           .filter((part) => part !== "")
           .join(" · ") || null,
     },
