@@ -100,7 +100,6 @@ function worldWithCards(service: TestService): Promise<World> {
 const ISSUER_KEY = "rk_test_abcd5678";
 
 /** An organization of its own, whose card issuer is connected. */
-const ISSUER_KEY = "rk_test_1234";
 
 async function connectedWorld(service: TestService): Promise<World> {
   const world = await newWorld(service);
