@@ -96,8 +96,6 @@ function worldWithCards(service: TestService): Promise<World> {
   return world;
 }
 
-const ISSUER_KEY = "rk_test_abcd5678";
-
 /** An organization of its own, whose card issuer is connected. */
 const ISSUER_KEY = "rk_test_1234";
 
