@@ -99,6 +99,8 @@ function worldWithCards(service: TestService): Promise<World> {
 const ISSUER_KEY = "rk_test_abcd5678";
 
 /** An organization of its own, whose card issuer is connected. */
+const ISSUER_KEY = "rk_test_1234";
+
 async function connectedWorld(service: TestService): Promise<World> {
   const world = await newWorld(service);
   await elevate(world);
@@ -459,7 +461,7 @@ export const WRITES: Readonly<Partial<Record<OperationId, WritingRow | HarmlessR
     newWorld,
   )(({ token }) =>
     Promise.resolve({
-      request: { token, body: { apiKey: "rk_test_1234" } },
+      request: { token, body: { apiKey: ISSUER_KEY } },
       after: { issuer: "stripe", isTest: true, keyHint: "1234", hasAuthorizationSecret: false },
     }),
   ),

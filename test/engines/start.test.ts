@@ -127,10 +127,10 @@ describe("The embedded engines", () => {
   it("take transactions and workflows, on loopback only; killed, they are back with their data", async () => {
     const settings = { TEMPORAL_UI: "false", CARD_ISSUER: "simulator" };
     const { cardNetwork, chain, mongodb, temporal, stop } = await start({ env: { ...env, ...settings } });
-    const onCardNetwork = async (method: string, path: string): Promise<unknown> => {
+    const onCardNetwork = async (method: string, call: string): Promise<unknown> => {
       const headers = { authorization: "Bearer sk_test_1" };
       const body = method === "POST" ? new URLSearchParams({ amount: "7" }) : null;
-      const answer = await fetch(`${cardNetwork?.url ?? ""}/v1/${path}`, { method, headers, body });
+      const answer = await fetch(`${cardNetwork?.url ?? ""}/v1/${call}`, { method, headers, body });
       return answer.json();
     };
     await onCardNetwork("POST", "topups");
