@@ -28,6 +28,15 @@ const MERCHANT = {
 };
 const DAY_MS = 86_400_000;
 
+let now = new Date();
+const clock = () => now;
+
+const payment = (): Payment => {
+  const made = newPayment(1_000, "shop");
+  return { ...made, request: { ...made.request, rail: "card" } };
+};
+const idOf = ({ request }: Payment): string => request.transactionId;
+
 /** The card rail as a process has it. */
 interface Process {
   readonly cards: IssuedCards;
@@ -42,7 +51,6 @@ describe("the card rail with a connected issuer", function () {
   let network: CardNetwork;
   let open: (on?: Db) => Process;
   let process: Process;
-  let now = new Date();
 
   before(async () => {
     ({ close, db } = await testDatabase());
@@ -50,7 +58,6 @@ describe("the card rail with a connected issuer", function () {
     ({ network } = running.accountOf(API_KEY));
     const kinds = issuersAt(running);
     const sealer = new Sealer(MasterKey.parse(TEST_MASTER_KEY, "a test"));
-    const clock = () => now;
     open = (on = db) => {
       const connections = new CardConnections({ db: on, sealer, kinds, clock });
       const accessProofs = TEST_ACCESS_PROOFS;
@@ -62,11 +69,6 @@ describe("the card rail with a connected issuer", function () {
   });
   after(() => close());
 
-  const payment = (): Payment => {
-    const made = newPayment(1_000, "shop");
-    return { ...made, request: { ...made.request, rail: "card" } };
-  };
-  const idOf = ({ request }: Payment): string => request.transactionId;
   const cardsOf = (made: Payment): readonly Card[] =>
     network.store.all<Card>("issuing.card").filter(({ metadata }) => metadata["transaction"] === idOf(made));
   const activeCards = (made: Payment): number =>
