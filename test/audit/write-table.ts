@@ -96,9 +96,9 @@ function worldWithCards(service: TestService): Promise<World> {
   return world;
 }
 
-/** An organization of its own, whose card issuer is connected. */
 const ISSUER_KEY = "rk_test_1234";
 
+/** An organization of its own, whose card issuer is connected. */
 async function connectedWorld(service: TestService): Promise<World> {
   const world = await newWorld(service);
   await elevate(world);
