@@ -35,6 +35,14 @@ const OTHER_ACCOUNT = refusal(
   "The key is of another account than the connected one; disconnect that first.",
 );
 
+/** The parts of a connection that the audit log keeps. */
+const noted = ({ record: { issuer, hasAuthorizationSecret, isTest, keyHint } }: CardConnection) => ({
+  issuer,
+  isTest,
+  keyHint,
+  hasAuthorizationSecret,
+});
+
 /** Organizations' card issuers, and the cards of payments. */
 export function railHandlers(dependencies: HandlerDependencies): RailHandlers {
   const { baseUrl, cardConnections: connections, cards, collections, wallets } = dependencies;
@@ -54,14 +62,6 @@ export function railHandlers(dependencies: HandlerDependencies): RailHandlers {
     fault: record.fault,
   });
   const eventsUrl = (id: string): string => `${baseUrl}/v1/rails/${id}/events`;
-
-  /** The parts of a connection that the audit log keeps. */
-  const noted = ({ record: { issuer, hasAuthorizationSecret, isTest, keyHint } }: CardConnection) => ({
-    issuer,
-    isTest,
-    keyHint,
-    hasAuthorizationSecret,
-  });
 
   async function connected(organizationId: string, issuer: string): Promise<CardConnection | null> {
     const found = await connections.fresh(organizationId);

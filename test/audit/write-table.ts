@@ -97,10 +97,9 @@ function worldWithCards(service: TestService): Promise<World> {
   return world;
 }
 
-const ISSUER_KEY = "rk_test_abcd5678";
+const ISSUER_KEY = "rk_test_1234";
 
 /** An organization of its own, whose card issuer is connected. */
-
 async function connectedWorld(service: TestService): Promise<World> {
   const world = await newWorld(service);
   await elevate(world);

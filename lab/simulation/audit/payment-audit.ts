@@ -56,6 +56,7 @@ export class PaymentAudit {
     };
     switch (outcome.status) {
       case "pending":
+      case "armed":
       case "charged":
         if (payment.isFollowed) return;
         return books.change(model, payment, {

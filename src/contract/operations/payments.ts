@@ -40,7 +40,8 @@ const tool = (
 /** Meaning of each status for the caller, and the next step. */
 const STATUSES =
   "status `approved`: paid. `pending` with an approval: a person decides until its expiresAt; read the payment again after " +
-  "a minute. `pending` without one: the card network or the chain has not confirmed it yet; read it again after 5 seconds. `denied`, " +
+  "a minute. `pending` with stage `armed`: nothing is charged yet; the payment's own card waits until card.readyUntil, and its " +
+  "use is decided by the ledger. `pending` without either: the card network or the chain has not confirmed it yet; read it again after 5 seconds. `denied`, " +
   "`failed` or `expired` (nobody decided in time): not paid, see denialCode and denialReason. `reversed`: paid, and the money was " +
   "returned later; the amount is available again.";
 

@@ -15,6 +15,7 @@ const NOT_PAID =
 const CHARGED =
   "transaction.amounts: what the merchant charged and gave back. Less than you asked for: the rest is yours again, do " +
   "not pay it. More, or a breach: tell the people you work for.";
+const ARMED = "`pending`, stage `armed`: its card waits, nothing is charged. ";
 const LATER = "It may be charged in part, above, or refunded later: see get_payment. ";
 const REPEAT =
   "After a time-out or any doubt repeat the call with the same idempotencyKey and arguments: it is never paid twice, " +
@@ -113,7 +114,7 @@ export const AGENT_TOOL_TEXTS: Readonly<Record<AgentTool, ToolText>> = {
   create_card_payment: {
     description:
       "Pays a merchant by card, once. For a blockchain address use create_wallet_payment. Read transaction.status: " +
-      `\`approved\`: paid. ${HELD}${ON_ITS_WAY}${NOT_PAID}${LATER}${REPEAT}`,
+      `\`approved\`: paid. ${HELD}${ARMED}${ON_ITS_WAY}${NOT_PAID}${LATER}${REPEAT}`,
     arguments: {
       ...PAYING,
       merchant: "The merchant's name, as people know it: `Acme Corp`.",
@@ -197,9 +198,9 @@ export const AGENT_TOOL_TEXTS: Readonly<Record<AgentTool, ToolText>> = {
   },
   cancel_payment: {
     description:
-      "Cancels a payment that waits for a person: it is `denied`, nothing is paid, its amount is released. Final: to pay after all, make a new payment. What is paid or on its way can't be cancelled.",
+      "Cancels a payment that waits for a person, or is `armed`: it is `denied`, nothing is paid, its amount is released. Final: to pay after all, make a new payment. What is paid or on its way can't be cancelled.",
     arguments: {
-      transactionId: "`transaction.id` of the payment on hold; list_payments has it.",
+      transactionId: "`transaction.id` of the payment; list_payments has it.",
     },
     results: { "transaction.id": "", "transaction.status": "" },
   },

@@ -20,6 +20,15 @@ const SHOP = {
   country: "US",
 };
 
+let isLedgerSilent = false;
+const silencing = (backends: Backends): Backends => {
+  const { ledgers } = backends;
+  const submit = ledgers.submit.bind(ledgers);
+  ledgers.submit = (project, command) =>
+    isLedgerSilent && command.kind === "authorize" ? new Promise(() => undefined) : submit(project, command);
+  return backends;
+};
+
 describe("cards of a connected issuer", function () {
   this.timeout(120_000);
   let service: TestService;
@@ -27,18 +36,8 @@ describe("cards of a connected issuer", function () {
   let agent: TestAgent;
   let network: CardNetwork;
   let db: Db;
-  let isLedgerSilent = false;
 
   before(async () => {
-    const silencing = (backends: Backends): Backends => {
-      const { ledgers } = backends;
-      const submit = ledgers.submit.bind(ledgers);
-      ledgers.submit = (project, command) =>
-        isLedgerSilent && command.kind === "authorize"
-          ? new Promise(() => undefined)
-          : submit(project, command);
-      return backends;
-    };
     service = await startTestService({ decorateBackends: silencing });
     ({ network } = (await testCardNetwork()).accountOf(KEY));
     ({ db } = service);

@@ -1,0 +1,181 @@
+import { expect } from "chai";
+import type { Db } from "mongodb";
+import type { Payment, RailOutcome } from "../../../src/domain/ledger/payment.ts";
+import type { CardNetwork } from "../../../src/engines/card-network/network.ts";
+import type { Card } from "../../../src/engines/card-network/shapes.ts";
+import { CardRail } from "../../../src/rails/card/card-rail.ts";
+import { CardConnections } from "../../../src/rails/card/connections.ts";
+import { IssuedCards } from "../../../src/rails/card/issued.ts";
+import { CardSandbox } from "../../../src/rails/card/rail.ts";
+import { MasterKey } from "../../../src/secrets/master-key.ts";
+import { Sealer } from "../../../src/secrets/sealer.ts";
+import { newPayment } from "../../chain/support.ts";
+import { TEST_ACCESS_PROOFS } from "../../support/access-proofs.ts";
+import { issuersAt, testCardNetwork } from "../../support/card-network.ts";
+import { testDatabase } from "../../support/mongo.ts";
+import { TEST_MASTER_KEY } from "../../support/payloads.ts";
+import { Steps, steppedDb } from "../steps.ts";
+
+const profile = { organizationId: "org", projectId: "p", teamId: "t", agentId: "a", name: "Agent" };
+const API_KEY = "rk_test_of_steps";
+const [BEFORE, FENCE, AFTER] = [5, 6, 7];
+const MERCHANT = {
+  name: "SHOP",
+  category: "book_stores",
+  category_code: "5942",
+  network_id: "1",
+  country: "US",
+};
+const DAY_MS = 86_400_000;
+
+let now = new Date();
+const clock = () => now;
+
+const payment = (): Payment => {
+  const made = newPayment(1_000, "shop");
+  return { ...made, request: { ...made.request, rail: "card" } };
+};
+const idOf = ({ request }: Payment): string => request.transactionId;
+
+/** The card rail as a process has it. */
+interface Process {
+  readonly cards: IssuedCards;
+  readonly connections: CardConnections;
+  readonly rail: CardRail;
+}
+
+describe("the card rail with a connected issuer", function () {
+  this.timeout(120_000);
+  let db: Db;
+  let close: () => Promise<void>;
+  let network: CardNetwork;
+  let open: (on?: Db) => Process;
+  let process: Process;
+
+  before(async () => {
+    ({ close, db } = await testDatabase());
+    const running = await testCardNetwork();
+    ({ network } = running.accountOf(API_KEY));
+    const kinds = issuersAt(running);
+    const sealer = new Sealer(MasterKey.parse(TEST_MASTER_KEY, "a test"));
+    open = (on = db) => {
+      const connections = new CardConnections({ db: on, sealer, kinds, clock });
+      const accessProofs = TEST_ACCESS_PROOFS;
+      const cards = new IssuedCards({ db: on, clock, accessProofs, connections, readySeconds: 60 });
+      const sandbox = new CardSandbox(on, clock, { begin: () => Promise.resolve() });
+      return { cards, connections, rail: new CardRail({ cards, connections, sandbox }) };
+    };
+    process = open();
+  });
+  after(() => close());
+
+  const cardsOf = (made: Payment): readonly Card[] =>
+    network.store.all<Card>("issuing.card").filter(({ metadata }) => metadata["transaction"] === idOf(made));
+  const activeCards = (made: Payment): number =>
+    cardsOf(made).filter(({ status }) => status === "active").length;
+  const changed = async (): Promise<string[]> => {
+    const ids: string[] = [];
+    for await (const { transactionId } of process.rail.changedSince(now)) ids.push(transactionId);
+    return ids;
+  };
+
+  it("a payment that began in the sandbox stays there when an issuer is connected", async () => {
+    const early = payment();
+    expect((await process.rail.send(profile, early, BEFORE)).status).to.equal("settled");
+    const account = { apiKey: API_KEY, authorizationSecret: null, made: null };
+    const kind = process.connections.kindOf("stripe");
+    const given = {
+      connectionId: process.connections.newId(),
+      organizationName: "Org",
+      eventsUrl: "http://127.0.0.1:1/",
+    };
+    const setUp = await kind?.open(account).setUp(given);
+    if (setUp?.ok !== true) throw new Error("it was not set up");
+    const { connectionId } = given;
+    await process.connections.put(connectionId, profile.organizationId, "stripe", {
+      ...account,
+      made: setUp.value,
+    });
+    expect((await process.rail.send(profile, early, BEFORE)).status).to.equal("settled");
+    expect(cardsOf(early)).to.deep.equal([]);
+    expect((await process.rail.send(profile, payment(), BEFORE)).status).to.equal("armed");
+  });
+
+  /** Stops a process before each of its steps in turn, while something else happens. */
+  async function stoppedAtEach(
+    stop: (made: Payment) => Promise<unknown>,
+    check: (made: Payment, outcome: RailOutcome | { status: "fenced" }, what: string) => Promise<void>,
+  ): Promise<void> {
+    for (let step = 1; ; step += 1) {
+      const steps = new Steps(step);
+      const made = payment();
+      const sending = open(steppedDb(db, steps)).rail.send(profile, made, BEFORE);
+      const isStopped = await Promise.race([steps.stopped.then(() => true), sending.then(() => false)]);
+      if (isStopped) await stop(made);
+      steps.goOn();
+      await check(made, await sending, `stopped before step ${String(step)}`);
+      if (!isStopped) return (expect(step).to.be.above(3), undefined);
+    }
+  }
+
+  it("killed between any two steps, or its answer lost: sent again by others, there is one card", () =>
+    stoppedAtEach(
+      async (made) => {
+        const sent = await Promise.all([1, 2].map(() => process.rail.send(profile, made, BEFORE)));
+        expect(sent.map(({ status }) => status)).to.deep.equal(["armed", "armed"]);
+      },
+      async (made, outcome, what) => {
+        expect(outcome, what).to.deep.equal(await process.rail.query(made));
+        expect(cardsOf(made), what).to.have.lengthOf(1);
+      },
+    ));
+
+  it("no card is ordered after a fence's answer, and one once it may be again", () =>
+    stoppedAtEach(
+      (made) => process.rail.fence([{ transactionId: idOf(made), fence: FENCE }]),
+      async (made, outcome, what) => {
+        expect(cardsOf(made).length, what).to.equal(outcome.status === "fenced" ? 0 : 1);
+        expect((await process.rail.send(profile, made, AFTER)).status, what).to.equal("armed");
+        expect(cardsOf(made), what).to.have.lengthOf(1);
+      },
+    ));
+
+  it("withdrawn between any two steps, it has no card that can be used", () =>
+    stoppedAtEach(
+      async (made) => {
+        expect((await process.rail.withhold(profile, made)).status).to.equal("withheld");
+        expect(activeCards(made)).to.equal(0);
+      },
+      async (made, outcome, what) => {
+        if (outcome.status === "armed")
+          expect((await process.rail.withhold(profile, made)).status).to.equal("withheld");
+        expect(activeCards(made), what).to.equal(0);
+        expect((await process.rail.send(profile, made, AFTER)).status, what).to.equal("withheld");
+      },
+    ));
+
+  it("a card that was used before it is withdrawn is answered with its books", async () => {
+    const made = payment();
+    await process.rail.send(profile, made, BEFORE);
+    await network.authorize(cardsOf(made)[0]?.id ?? "", 1_000, MERCHANT);
+    expect((await process.rail.withhold(profile, made)).status).to.equal("charged");
+  });
+
+  it("a day of events that were lost, and a yes that no books show, are read later", async () => {
+    const [used, asked] = [payment(), payment()];
+    for (const made of [used, asked]) await process.rail.send(profile, made, BEFORE);
+    network.configure({ lost: 1 });
+    await network.authorize(cardsOf(used)[0]?.id ?? "", 1_000, MERCHANT);
+    network.configure({ lost: 0 });
+    const card = await process.cards.of(idOf(asked));
+    if (card === null) throw new Error("no card");
+    await process.cards.noteAsked(card, now);
+    expect(await changed())
+      .to.include(idOf(used))
+      .and.not.include(idOf(asked));
+    now = new Date(now.getTime() + DAY_MS / 2);
+    expect(await changed()).to.include.members([idOf(used), idOf(asked)]);
+    const books = await process.rail.booksOf(idOf(used));
+    expect(books.map(({ isOpen, requests }) => [isOpen, requests])).to.deep.equal([[true, 1]]);
+  });
+});
