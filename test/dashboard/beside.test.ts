@@ -6,10 +6,12 @@ import { expect } from "chai";
 import type { CDPSession } from "puppeteer-core";
 import { operations } from "../../src/contract/registry.ts";
 import { McpCaller } from "../mcp/support.ts";
+import { clickOn } from "../support/browser-page.ts";
 import { chromiumOrPending } from "../support/chromium.ts";
 import { Dashboard } from "../support/dashboard.ts";
 import { pageOrigin } from "../support/passkeys.ts";
-import type { TestAgent, World } from "../support/world.ts";
+import { askRaise } from "../support/raises.ts";
+import { elevate, type TestAgent, until, type World } from "../support/world.ts";
 import { deliveredTo, endpointAt, openScene, type Scene, worldIn } from "../webhooks/support.ts";
 
 /** Time enough to decide in, on a busy machine too, and short enough to wait for its end. */
@@ -80,6 +82,33 @@ describe("the dashboard and the world beside it, in a browser", function () {
     expect(transaction.status).to.equal("approved");
     await page.sees("Nothing waits for approval");
     await mcp.close();
+  });
+
+  it("a raise appears in the inbox by itself, and is granted there, or refused with a reason", async () => {
+    const { token } = world;
+    const raised = await world.agent({
+      name: "Raised",
+      spendLimits: [{ period: "month", limitCents: 100 }],
+    });
+    await elevate(world);
+    const read = async (id: string) =>
+      (await world.api.ok("getRaiseRequest", 200, { token, id })).raiseRequest;
+    const first = await askRaise(world, raised, { amountCents: 500, reason: "Twenty more seats" });
+    await page.sees("Raised asks for room for $5.00");
+    await page.sees("The agent’s limit by month: $4.00 more than $1.00");
+    await expectNoBarriers();
+    await page.press("Raise the limits");
+    await until("it is granted", async () => (await read(first)).status === "granted" || null);
+    const second = await askRaise(world, raised, { amountCents: 9_000, reason: "A whole floor" });
+    await page.sees("A whole floor");
+    await page.press("Refuse");
+    await page.press("Too expensive: look for a cheaper offer.");
+    await clickOn(page.page, '::-p-xpath(//*[@role="dialog"]//button[@type="submit"])');
+    await until("it is refused", async () => (await read(second)).status === "refused" || null);
+    expect((await read(second)).feedback).to.include("cheaper offer");
+    await page.go(`/agents/${raised.id}`);
+    await page.press("Policy", "tab");
+    await page.sees("$4.00 more until");
   });
 
   it("a test event is sent from a webhook's page: it arrives signed, and the page shows it", async () => {

@@ -13,6 +13,7 @@ export const CHANGE_KINDS = [
   "organization",
   "organizationKeys",
   "webhooks",
+  "raiseRequests",
 ] as const;
 
 export type ChangeKind = (typeof CHANGE_KINDS)[number];

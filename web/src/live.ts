@@ -23,6 +23,7 @@ const STALE: Readonly<Record<ChangeKind, readonly (readonly string[])[]>> = {
   organization: [["organization"], ME],
   organizationKeys: [["organizationKeys"]],
   webhooks: [["webhooks"]],
+  raiseRequests: [["raises"]],
 };
 
 /**

@@ -15,6 +15,7 @@ import { DecidedNotice, type Ended, notSentOf, Sending, sumOf } from "../parts/d
 import { Deny } from "../parts/deny.tsx";
 import { InboxFilters } from "../parts/inbox-filters.tsx";
 import { Card, Empty, Page, Waiting } from "../parts/parts.tsx";
+import { Raises } from "../parts/raises.tsx";
 import { Failed } from "../parts/problem.tsx";
 import { canNotify, plusOf, usePending } from "../pending.ts";
 import { signedOut, useMay } from "../session.tsx";
@@ -31,6 +32,7 @@ export function Approvals(): ReactElement {
           <Tabs.Tab value="completed">Decided</Tabs.Tab>
         </Tabs.List>
         <Tabs.Panel value="pending" pt="md">
+          <Raises />
           <Inbox />
         </Tabs.Panel>
         <Tabs.Panel value="completed" pt="md">

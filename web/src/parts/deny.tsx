@@ -32,12 +32,13 @@ export function sendByKey(event: KeyboardEvent<HTMLTextAreaElement>): void {
 
 interface DenyProps {
   readonly title: string;
+  readonly verb?: string;
   readonly onDeny: (feedback: string) => void;
   readonly onClose: () => void;
 }
 
 /** Denying, with the feedback for the agent. */
-export function Deny({ onClose, onDeny, title }: DenyProps): ReactElement {
+export function Deny({ onClose, onDeny, title, verb = "Deny" }: DenyProps): ReactElement {
   const [feedback, setFeedback] = useState("");
   const [isSent, setSent] = useState(false);
   const submit = (event: SyntheticEvent): void => {
@@ -81,7 +82,7 @@ export function Deny({ onClose, onDeny, title }: DenyProps): ReactElement {
               Back
             </Button>
             <Button type="submit" color="red">
-              Deny
+              {verb}
             </Button>
           </Group>
         </Stack>

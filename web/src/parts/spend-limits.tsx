@@ -3,13 +3,14 @@ import { type ReactElement, type SyntheticEvent, useState } from "react";
 import type { Answer, Output } from "../../../src/client/types.ts";
 import { useAction } from "../action.ts";
 import { api } from "../api.ts";
-import { onTheWall, readAmount, typedOf } from "../format.ts";
+import { money, onTheWall, readAmount, typedOf } from "../format.ts";
 import { AmountInput } from "./amount.tsx";
 import { BudgetBar, Card } from "./parts.tsx";
 import { Problem } from "./problem.tsx";
 import { type Range, type Simulated, Try } from "./try.tsx";
 
 type Used = Output<"getAgentBudgetPolicy">["spendLimits"][number];
+type Increase = Output<"getAgentBudgetPolicy">["usage"]["increases"][number];
 type Limit = Pick<Used, "period" | "limitCents">;
 type Period = Used["period"];
 
@@ -38,6 +39,7 @@ export const AgentSpendLimits = ({
   <SpendLimits
     of="this agent"
     limits={policy.spendLimits}
+    increases={policy.usage.increases}
     isReadOnly={isReadOnly}
     write={(spendLimits) =>
       api.updateAgentBudgetPolicy({ id, body: { spendLimits, version: policy.version } })
@@ -48,13 +50,14 @@ export const AgentSpendLimits = ({
 
 /** Limits by period of all agents of a team. */
 export const TeamSpendLimits = ({
-  budget: { agents, capCents, spendLimits: limits, version },
+  budget: { agents, capCents, spendLimits: limits, usage, version },
   id,
   isReadOnly,
 }: LevelProps & { readonly budget: Output<"getTeamBudget"> }): ReactElement => (
   <SpendLimits
     of="all agents of this team together"
     limits={limits}
+    increases={usage.increases}
     isReadOnly={isReadOnly}
     write={(spendLimits) => api.setTeamBudget({ id, body: { agents, capCents, spendLimits, version } })}
     simulate={(spendLimits, range) =>
@@ -65,13 +68,14 @@ export const TeamSpendLimits = ({
 
 /** Limits by period of all agents of a project. */
 export const ProjectSpendLimits = ({
-  budget: { capCents, spendLimits: limits, teams, version },
+  budget: { capCents, spendLimits: limits, teams, usage, version },
   id,
   isReadOnly,
 }: LevelProps & { readonly budget: Output<"getProjectBudget"> }): ReactElement => (
   <SpendLimits
     of="all agents of this project together"
     limits={limits}
+    increases={usage.increases}
     isReadOnly={isReadOnly}
     write={(spendLimits) => api.setProjectBudget({ id, body: { capCents, spendLimits, teams, version } })}
     simulate={(spendLimits, range) =>
@@ -84,6 +88,7 @@ interface SpendLimitsProps {
   /** Level whose payments are counted, in words. */
   readonly of: string;
   readonly limits: readonly Used[];
+  readonly increases: readonly Increase[];
   readonly isReadOnly: boolean;
   readonly write: (limits: Limit[]) => Promise<Answer<unknown>>;
   readonly simulate: (limits: Limit[], range: Range) => Simulated;
@@ -95,7 +100,7 @@ const typedLimits = (limits: readonly Used[]): Typed =>
   Object.fromEntries(limits.map(({ limitCents, period }) => [period, typedOf(limitCents)]));
 
 /** Bars of limits by period, each with the time at which it begins anew, and their editor. */
-function SpendLimits({ isReadOnly, limits, of, simulate, write }: SpendLimitsProps): ReactElement {
+function SpendLimits({ increases, isReadOnly, limits, of, simulate, write }: SpendLimitsProps): ReactElement {
   // Null: nothing was typed since the limits in force were read.
   const [typed, setTyped] = useState<Typed | null>(null);
   const [errors, setErrors] = useState<Typed>({});
@@ -122,12 +127,18 @@ function SpendLimits({ isReadOnly, limits, of, simulate, write }: SpendLimitsPro
           <div key={period}>
             <BudgetBar
               label={labelOf(period)}
-              limitCents={limitCents}
+              limitCents={raisedBy(increases, period).reduce((sum, { cents }) => sum + cents, limitCents)}
               spentCents={usedCents}
               reservedCents={0}
             />
             <Text size="xs" c="dimmed">
               Begins anew <time dateTime={resetsAt}>{onTheWall(resetsAt)}</time>
+              {raisedBy(increases, period).map(({ cents, endsAt, id }) => (
+                <span key={id}>
+                  {" · "}
+                  {money(cents)} more until <time dateTime={endsAt}>{onTheWall(endsAt)}</time>
+                </span>
+              ))}
             </Text>
           </div>
         ))}
@@ -184,5 +195,8 @@ function SpendLimits({ isReadOnly, limits, of, simulate, write }: SpendLimitsPro
     </Card>
   );
 }
+
+const raisedBy = (increases: readonly Increase[], period: Period): readonly Increase[] =>
+  increases.filter(({ limit }) => limit === period);
 
 const labelOf = (period: Period): string => (period === "day" ? "Today" : `This ${period}`);
