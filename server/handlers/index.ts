@@ -23,6 +23,7 @@ import { paymentHandlers } from "./payments.ts";
 import { purchaseHandlers } from "./purchases.ts";
 import { projectHandlers } from "./projects.ts";
 import { sandboxHandlers } from "./sandbox.ts";
+import { ssoHandlers } from "./sso.ts";
 import { stopHandlers } from "./stops.ts";
 import { streamHandlers } from "./stream.ts";
 import { teamHandlers } from "./teams.ts";
@@ -45,6 +46,7 @@ export const createHandlers = (dependencies: HandlerDependencies): Handlers => (
   ...organizationKeyHandlers(dependencies),
   ...projectHandlers(dependencies),
   ...teamHandlers(dependencies),
+  ...ssoHandlers(dependencies),
   ...stopHandlers(dependencies),
   ...budgetHandlers(dependencies),
   ...calendarHandlers(dependencies),

@@ -16,6 +16,7 @@ import * as payments from "./operations/payments.ts";
 import * as projects from "./operations/projects.ts";
 import * as purchases from "./operations/purchases.ts";
 import * as sessions from "./operations/sessions.ts";
+import * as sso from "./operations/sso.ts";
 import * as stream from "./operations/stream.ts";
 import * as sandbox from "./operations/sandbox.ts";
 import * as teams from "./operations/teams.ts";
@@ -55,6 +56,7 @@ export const operations = {
   ...purchases,
   ...approvals,
   ...transactions,
+  ...sso,
   ...stream,
   ...webhookOperations,
   ...sandbox,

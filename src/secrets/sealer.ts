@@ -12,7 +12,13 @@ const FORMAT = /^([0-9a-f]{8})\.([A-Za-z0-9_-]{16})\.([A-Za-z0-9_-]{22,})$/;
 
 /** Purposes of stored sealed values: `rotate-master-key` seals each of them anew. */
 export type StoredPurpose =
-  "session-signing-key" | "totp-secret" | "webhook-secret" | "invite-link" | "invite-answer" | "kept-keys";
+  | "session-signing-key"
+  | "totp-secret"
+  | "webhook-secret"
+  | "invite-link"
+  | "invite-answer"
+  | "kept-keys"
+  | "sso-secret";
 
 export type SealPurpose =
   | StoredPurpose
@@ -22,6 +28,7 @@ export type SealPurpose =
   | "forwarded-commands"
   | "oauth-record"
   | "purchase-order"
+  | "sso-flow"
   | "purchase-answer";
 
 /** A sealed value that can't be opened: another key, another record, or altered. Never says what was in it. */
