@@ -7,12 +7,19 @@ import type { Mailing, Provision } from "../src/identity/context.ts";
 import { inviteLink } from "../src/identity/invite-link.ts";
 import { OrganizationKeys } from "../src/identity/organization-keys/keys.ts";
 import { Organizations } from "../src/identity/organizations.ts";
+import { Providers } from "../src/identity/sso/providers.ts";
+import { SSO_PAGE } from "../src/contract/cookies.ts";
+import { GuardedFetch } from "../src/lib/guarded-fetch/guarded-fetch.ts";
 import { createAuthService } from "../src/identity/service.ts";
 import type { KeyedMutex } from "../src/lib/keyed-mutex.ts";
 import { withTimeout } from "../src/lib/with-timeout.ts";
 import { apiKeyHashes } from "../src/secrets/api-key-hash.ts";
 import { authCollections } from "../src/store/identity-documents.ts";
 import type { Backends, ServiceOptions } from "./service-options.ts";
+
+/** Identity providers are reached as webhooks' receivers are, at company networks and by private authorities, too. */
+const providerGuard = ({ clientDocuments, core }: ServiceOptions): GuardedFetch =>
+  clientDocuments === undefined ? core.webhooks.guard : new GuardedFetch(clientDocuments);
 
 /** Opens authentication: people's sessions, organizations' keys, agents' keys, and their last use. */
 export async function openIdentity(
@@ -41,6 +48,7 @@ export async function openIdentity(
     organizations,
     provision: provisioner(options),
     mailing: mailingOf(options, mailInvite),
+    providers: new Providers(providerGuard(options), `${baseUrl}${SSO_PAGE}`),
     onSessionUsed: (_id) =>
       sessionUse.used(_id, (lastSeenAt) => ({
         updateOne: { filter: { _id }, update: { $max: { lastSeenAt } } },

@@ -26,6 +26,7 @@ import { railHandlers } from "./rails.ts";
 import { raiseRequestHandlers } from "./raise-requests.ts";
 import { sandboxHandlers } from "./sandbox.ts";
 import { simulationHandlers } from "./simulations.ts";
+import { ssoHandlers } from "./sso.ts";
 import { stopHandlers } from "./stops.ts";
 import { streamHandlers } from "./stream.ts";
 import { teamHandlers } from "./teams.ts";
@@ -48,6 +49,7 @@ export const createHandlers = (dependencies: HandlerDependencies): Handlers => (
   ...organizationKeyHandlers(dependencies),
   ...projectHandlers(dependencies),
   ...teamHandlers(dependencies),
+  ...ssoHandlers(dependencies),
   ...stopHandlers(dependencies),
   ...budgetHandlers(dependencies),
   ...calendarHandlers(dependencies),

@@ -9,6 +9,8 @@ const jsonReader = (limit: number) => express.json({ limit, strict: true, verify
 
 const readers = { usual: jsonReader(BODY_BYTES_MAX.usual), large: jsonReader(BODY_BYTES_MAX.large) };
 
+const formReader = express.urlencoded({ extended: false, limit: BODY_BYTES_MAX.usual, parameterLimit: 20 });
+
 /** Bytes that are no text are refused; decoding would put replacement characters in their place, in silence. */
 function assertUtf8(_request: unknown, _response: unknown, bytes: Buffer, encoding: string): void {
   if (encoding === "utf-8" && !isUtf8(bytes)) throw new Error("the body is not UTF-8");
@@ -36,20 +38,24 @@ export interface ReadBody {
 }
 
 /**
- * Reads a JSON body, after the caller was let in: 413 over its size, 415 for what is not JSON, 400 for what is
+ * Reads a JSON body, after the caller was let in: 413 over its size, 415 for what is not JSON, or a form where that may be, 400 for what is
  * malformed. Undefined when there is none.
  */
 export async function readBody(
   request: Request,
   response: Response,
   size: BodySize = "usual",
+  mayBeForm = false,
 ): Promise<Result<ReadBody>> {
   if (!hasBody(request)) return ok({ value: undefined, isDelayed: false });
-  if (request.is("application/json") === false || !isInUtf8(request)) {
+  const isForm = mayBeForm && request.is("application/x-www-form-urlencoded") !== false;
+  if ((!isForm && request.is("application/json") === false) || !isInUtf8(request)) {
     return refused(refusal("UNSUPPORTED_MEDIA_TYPE"));
   }
   const began = performance.now();
-  const error = await new Promise<unknown>((resolve) => readers[size](request, response, resolve));
+  const error = await new Promise<unknown>((resolve) =>
+    (isForm ? formReader : readers[size])(request, response, resolve),
+  );
   const isDelayed = performance.now() - began > WITH_HEADERS_MS;
   if (error === undefined) return ok({ value: request.body, isDelayed });
   const status = typeof error === "object" && error !== null && "status" in error ? error.status : 400;

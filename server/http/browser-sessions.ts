@@ -10,6 +10,7 @@ import {
   type CookieNames,
   isSecure,
   REFRESH_PATH,
+  SSO_CALLBACK_PATH,
 } from "../../src/contract/cookies.ts";
 import { answersSession, type OperationId, operations } from "../../src/contract/registry.ts";
 import { type Refusal, refusal } from "../../src/domain/errors.ts";
@@ -28,7 +29,11 @@ const TAKES_LINK: ReadonlySet<OperationId> = new Set<OperationId>([
   "checkSetUp",
   "checkInvite",
   "acceptInvite",
+  "startSso",
 ]);
+
+/** Time that a browser keeps a sign-in that it has begun at an identity provider. */
+const SSO_FLOW_MS = 10 * 60_000;
 
 const SAFE_METHODS: ReadonlySet<string> = new Set(["GET", "HEAD"]);
 
@@ -109,6 +114,7 @@ export class BrowserSessions {
   receive(id: OperationId, request: Request, body: unknown): Received {
     const inCookies = answersSession(id) && wantsCookies(request);
     if (id === "signIn") return { body: this.#fromItsDevice(request, body), inCookies };
+    if (id === "finishSso") return { body: this.#withItsFlow(request, body), inCookies };
     if (id === "connectClient" || id === "denyConnection")
       return { body: fromItsBrowser(request, body), inCookies };
     if (id !== "refreshSession" || !isEmpty(body)) return { body, inCookies };
@@ -130,13 +136,33 @@ export class BrowserSessions {
     { inCookies }: Pick<Received, "inCookies">,
     reply: Reply<unknown>,
   ): unknown {
-    const { body, session } = reply;
+    const { body, session, ssoFlow } = reply;
+    if (ssoFlow !== undefined) this.#keepFlow(response, ssoFlow);
     if (id === "signOut") this.#clear(response);
     if (session === undefined) return body;
     if (inCookies) this.#set(response, session);
     const { deviceToken, refreshToken, token } = session;
     const device = deviceToken === null ? {} : { deviceToken };
     return inCookies ? body : Object.assign({ token, refreshToken, ...device }, body);
+  }
+
+  /** The answer of a provider, with what the browser has kept of the sign-in. */
+  #withItsFlow({ headers }: Request, body: unknown): unknown {
+    const given = z.looseObject({}).safeParse(body).data;
+    const flow = soleValue(headers.cookie, this.#names.sso);
+    return given === undefined || "flow" in given || flow === null ? body : { ...given, flow };
+  }
+
+  #keepFlow(response: Response, flow: string | null): void {
+    const expires = new Date(flow === null ? 0 : Date.now() + SSO_FLOW_MS);
+    const attributes = {
+      path: SSO_CALLBACK_PATH,
+      httpOnly: true,
+      sameSite: "strict",
+      secure: this.#secure,
+    } as const;
+    const cookie = { name: this.#names.sso, value: flow ?? "", expires, ...attributes };
+    response.append("Set-Cookie", stringifySetCookie(cookie));
   }
 
   #set(response: Response, issued: SessionTokensIssued): void {

@@ -133,7 +133,7 @@ async function answerTo(
   const bodies = { inCookies: false };
   const receive: Receive = async () => {
     const read = await permit.releaseWhile(
-      arrival.excluding(readBody(request, response, operation.bodySize)),
+      arrival.excluding(readBody(request, response, operation.bodySize, id === "endSsoSessions")),
     );
     if (!read.ok) return read;
     const { isDelayed, value } = read.value;

@@ -22,7 +22,7 @@ const PUBLISHED_BY: Readonly<Record<IdKind, readonly OperationId[]>> = {
   ],
   members: ["updateMember", "removeMember", "acceptInvite"],
   invites: ["createInvite", "revokeInvite", "acceptInvite"],
-  organization: ["updateOrganization"],
+  organization: ["updateOrganization", "setSso", "removeSso"],
   organizationKeys: ["mintOrganizationKey", "rotateOrganizationKey", "revokeOrganizationKey"],
   webhooks: ["createWebhook", "updateWebhook", "deleteWebhook", "rotateWebhookSecret", "replayWebhook"],
   // Their records are followed.

@@ -160,6 +160,11 @@ export const AUDIT_ACTIONS: Readonly<Record<AuditAction, ActionWords>> = {
 
   signIn: on("user", "Signed in", "sign in", "with password"),
   signInWithPasskey: on("user", "Signed in", "sign in", "with passkey"),
+  startSso: on("user", "Began", "begin", "sign-in by identity provider"),
+  finishSso: on("user", "Signed in", "sign in", "by identity provider"),
+  endSsoSessions: on("user", "Ended", "end", "sessions for identity provider"),
+  setSso: on("organization", "Set", "set", "identity provider"),
+  removeSso: on("organization", "Removed", "remove", "identity provider"),
   passkeySignInOptions: on("user", "Began", "begin", "sign-in with passkey"),
   refreshSession: on("user", "Continued", "continue", "session"),
   signOut: on("user", "Signed out", "sign out", "of session"),

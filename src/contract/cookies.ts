@@ -13,12 +13,19 @@ export const DEVICE_PATH = "/v1/auth/sign-in";
 /** The path that the cookie of an authorization request is sent to, which tells the browser that it came from. */
 export const CONNECT_COOKIE_PATH = "/v1";
 
+/** The page that an identity provider sends people back to. */
+export const SSO_PAGE = "/sso";
+
+/** The only path that the cookie of a begun sign-in is sent to. */
+export const SSO_CALLBACK_PATH = "/v1/auth/sso/callback";
+
 export const connectCookieName = (uid: string): string => `svc_connect_${uid}`;
 
 export interface CookieNames {
   readonly session: string;
   readonly refresh: string;
   readonly device: string;
+  readonly sso: string;
 }
 
 /**
@@ -33,6 +40,7 @@ export function cookieNames(baseUrl: string): CookieNames {
     session: `${host}svc_session${of}`,
     refresh: `${secure}svc_refresh${of}`,
     device: `${secure}svc_device${of}`,
+    sso: `${secure}svc_sso${of}`,
   };
 }
 

@@ -19,6 +19,7 @@ import * as purchases from "./operations/purchases.ts";
 import * as rails from "./operations/rails.ts";
 import * as sessions from "./operations/sessions.ts";
 import * as simulations from "./operations/simulations.ts";
+import * as sso from "./operations/sso.ts";
 import * as stream from "./operations/stream.ts";
 import * as sandbox from "./operations/sandbox.ts";
 import * as teams from "./operations/teams.ts";
@@ -61,6 +62,7 @@ export const operations = {
   ...purchases,
   ...approvals,
   ...transactions,
+  ...sso,
   ...stream,
   ...webhookOperations,
   ...sandbox,

@@ -51,6 +51,17 @@ export const ERRORS = {
     message:
       "An organization key is not permitted to archive this agent; a person must do it: DELETE /v1/agents/{id}.",
   },
+  SSO_REQUIRED: {
+    status: 403,
+    message: "This organization signs in by its identity provider: POST /v1/auth/sso/start.",
+  },
+  SSO_NO_ACCOUNT: {
+    status: 403,
+    message:
+      "You have no account here: an admin must invite you. An invite, or a verified e-mail address, makes the link " +
+      "between the identity provider and an account.",
+  },
+  SSO_FAILED: { status: 401, message: "The identity provider did not sign you in. Start again." },
   SECOND_FACTOR_INVALID: {
     status: 403,
     message: "The code is wrong, or was used already: wait for the next one.",

@@ -23,6 +23,7 @@ import { DeviceTokens } from "./device-token.ts";
 import { type RelyingParty, relyingPartyOf } from "./relying-party.ts";
 import { RefreshTokens } from "./refresh-token.ts";
 import { SessionTokens } from "./session-token.ts";
+import type { Providers } from "./sso/providers.ts";
 import { loadSigningKey } from "./signing-key.ts";
 
 /** Maximum wait for a lock: by then a waiting request has been answered. */
@@ -46,6 +47,8 @@ export interface AuthDeps {
   readonly provision?: Provision;
   /** Null or missing: invites are not mailed, and their tokens are answered. */
   readonly mailing?: Mailing | null;
+  /** Null or missing: nobody signs in by an identity provider. */
+  readonly providers?: Providers | null;
   /** Called when a session is used, at most about once a minute for each. */
   readonly onSessionUsed?: (sessionId: string) => void;
   /** Plan of the organization that the set-up link makes; "free" by default. */
@@ -94,6 +97,7 @@ export interface AuthContext {
   readonly randomBytes: RandomBytes;
   readonly provision: Provision;
   readonly mailing: Mailing | null;
+  readonly providers: Providers | null;
   readonly inviteRequests: InviteRequests;
   readonly onSessionUsed: (sessionId: string) => void;
   /** Lets changes of one organization's members, or of one person's factors, wait for each other, which would only conflict. */
@@ -146,6 +150,7 @@ export async function createAuthContext(deps: AuthDeps): Promise<AuthContext> {
     randomBytes: random,
     provision: deps.provision ?? (() => Promise.resolve()),
     mailing: deps.mailing ?? null,
+    providers: deps.providers ?? null,
     inviteRequests: new InviteRequests(collections.inviteRequests, sealer),
     onSessionUsed: deps.onSessionUsed ?? (() => undefined),
     mutex: new KeyedMutex(LOCK_WAIT_MS),

@@ -15,6 +15,8 @@ import { normalizeEmail } from "./email.ts";
 import { takeInviteSlot } from "./invite-caps.ts";
 import type { InviteAnswer } from "./invite-requests.ts";
 import { EMAIL_TAKEN, invalid, newUser } from "./new-user.ts";
+import { readSso } from "./sso/settings.ts";
+import { ssoOf } from "../store/sso-documents.ts";
 import { chosenPasswordIssue } from "./passwords.ts";
 import { isSteppedUp, type SessionPrincipal } from "./session-principal.ts";
 import {
@@ -175,6 +177,8 @@ export interface ShownInvite {
   readonly inviterName: string;
   readonly email: string;
   readonly role: Role;
+  /** Whether they can join by the organization's identity provider. */
+  readonly identityProvider: boolean;
 }
 
 /** Reads an open invite by its token; `NOT_FOUND` also where its maker could not make it any more. */
@@ -192,7 +196,8 @@ export async function checkInvite(context: AuthContext, token: string): Promise<
   const maker = accessProofs.genuine("user", member);
   if (organization === null || maker === null || !mayInvite(maker.role, role))
     return refused(refusal("NOT_FOUND"));
-  return ok({ organizationName: organization.name, inviterName: maker.name, email, role });
+  const identityProvider = (await readSso(context, organizationId)) !== null;
+  return ok({ organizationName: organization.name, inviterName: maker.name, email, role, identityProvider });
 }
 
 /**
@@ -206,13 +211,14 @@ export async function acceptInvite(
 ): Promise<Result<SignedIn>> {
   const { accessProofs, clock, collections, passwords, randomBytes } = context;
   const now = clock();
-  const found = await collections.invites.findOne(openUnder(context, input.token, now));
-  const invite = accessProofs.genuine("invite", found);
+  const invite = await openInviteOf(context, input.token);
   const organization =
     invite === null ? null : await collections.organizations.findOne({ _id: invite.organizationId });
   if (invite === null || organization === null) return refused(refusal("NOT_FOUND"));
   await repairProvisioning(context, organization);
   const { binding, email, organizationId, role } = invite;
+  const sso = await readSso(context, organizationId);
+  if (sso?.required === true && role !== "owner") return refused(refusal("SSO_REQUIRED"));
   const issue = await chosenPasswordIssue(input.password, [email, input.name, organization.name]);
   if (issue !== null) return refused(invalid("password", issue));
   const { name, password } = input;
@@ -228,8 +234,19 @@ export async function acceptInvite(
     ...definedFields({ binding }),
   };
   const user = await newUser(person, now, randomBytes, passwords, accessProofs);
-  const joined = await join(context, invite, { user, organization }, now, input.userAgent);
+  const joined = await joinByInvite(context, invite, { user }, (member) =>
+    newSession(context, { user: member, organization }, ["pwd"], now, input.userAgent),
+  );
   return joined.ok ? ok(await shownOnce(context, joined.value, now)) : joined;
+}
+
+/** The open invite of a token, if it is as the service wrote it. */
+export async function openInviteOf(context: AuthContext, token: string): Promise<InviteDocument | null> {
+  const { accessProofs, clock, collections } = context;
+  return accessProofs.genuine(
+    "invite",
+    await collections.invites.findOne(openUnder(context, token, clock())),
+  );
 }
 
 /**
@@ -237,14 +254,14 @@ export async function acceptInvite(
  * still give: a user who was removed or demoted must not come back by one that they kept. It writes the organization's
  * revision, so that no user joins past a second factor that is being required.
  */
-async function join(
+export async function joinByInvite(
   context: WritingContext,
   invite: InviteDocument,
-  { organization, user }: Person,
-  now: Date,
-  userAgent: string | null | undefined,
+  { user }: Pick<Person, "user">,
+  sessionOf: (member: UserDocument) => OpenedSession,
 ): Promise<Result<OpenedSession>> {
-  const { accessProofs, collections, transaction } = context;
+  const { accessProofs, clock, collections, db, transaction } = context;
+  const now = clock();
   try {
     return await context.mutex.run(invite.organizationId, () =>
       transaction<Result<OpenedSession>>(async (session) => {
@@ -260,10 +277,18 @@ async function join(
           session,
         });
         const isRequired = joined?.requireSecondFactor === true;
-        const required = { ...user, ...(isRequired ? { secondFactorRequired: true as const } : {}) };
+        const sso = accessProofs.genuine(
+          "sso",
+          await ssoOf(db).findOne({ _id: organizationId }, { session }),
+        );
+        const required = {
+          ...user,
+          ...(isRequired ? { secondFactorRequired: true as const } : {}),
+          ...(sso?.required === true ? { ssoRequired: true as const } : {}),
+        };
         const member: UserDocument = accessProofs.proven("user", required);
         await collections.users.insertOne(member, { session });
-        const opened = newSession(context, { user: member, organization }, ["pwd"], now, userAgent);
+        const opened = sessionOf(member);
         await collections.sessions.insertOne(opened.session, { session });
         return changed(ok(opened), {
           by: ownerOf(opened),

@@ -17,9 +17,13 @@ export interface NewUser {
   readonly role: Role;
   readonly binding?: Bound;
   readonly approvalMails?: true;
-  /** Password that `chosenPasswordIssue` has nothing against. */
-  readonly password: string;
+  readonly sso?: NonNullable<UserDocument["sso"]>;
+  /** Password that `chosenPasswordIssue` has nothing against; null: they sign in by their provider. */
+  readonly password: string | null;
 }
+
+/** Equals no hash. */
+const NO_PASSWORD = "";
 
 /** The record of a person who joins; the only place that makes one. */
 export async function newUser(
@@ -35,7 +39,7 @@ export async function newUser(
     ...person,
     email,
     emailNormalized: normalizeEmail(email),
-    passwordHash: await passwords.hash(email, password),
+    passwordHash: password === null ? NO_PASSWORD : await passwords.hash(email, password),
     createdAt: now,
   });
 }

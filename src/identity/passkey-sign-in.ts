@@ -1,5 +1,6 @@
 import type { AuthenticationResponse, RequestOptions } from "../contract/webauthn.ts";
 import type { Result } from "../domain/result.ts";
+import { refusal } from "../domain/errors.ts";
 import { ok, refused } from "../domain/result.ts";
 import type { NoteAffected } from "../audit/notes.ts";
 import type { AuthContext, WritingContext } from "./context.ts";
@@ -8,6 +9,7 @@ import { ceremonies } from "./webauthn.ts";
 import { issueChallenge } from "./passkey-challenges.ts";
 import { notAccepted, usePasskey } from "./passkey-use.ts";
 import type { SignedIn } from "./sessions.ts";
+import { isBehindSso } from "./session-principal.ts";
 import { beginSession } from "./sign-in.ts";
 
 /** The user is not known yet: it is good for any client, together with a passkey. */
@@ -46,5 +48,6 @@ export async function signInWithPasskey(
   if (user === undefined || (await users.findOne({ _id: userId })) === null) {
     return refused({ ...notAccepted().refusal, status: 401 });
   }
+  if (isBehindSso(user)) return refused(refusal("SSO_REQUIRED"));
   return ok(await beginSession(context, user, ["pop", "mfa"], userAgent, change));
 }

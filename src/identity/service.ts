@@ -48,6 +48,16 @@ import type { SessionPrincipal } from "./session-principal.ts";
 import { authenticateSession, refreshSession, type SignedIn, signOut } from "./sessions.ts";
 import { isSetUpToken, setUp, type SetUpInput, setUpToken } from "./set-up.ts";
 import { signIn, type SignInInput } from "./sign-in.ts";
+import {
+  type BegunSso,
+  beginSso,
+  endBySso,
+  finishSso,
+  type FinishSsoInput,
+  type SsoBeginning,
+} from "./sso/sign-in.ts";
+import { judgeIssuer, readSso, removeSso, setSso, type SsoChoice } from "./sso/settings.ts";
+import type { SsoDocument } from "../store/sso-documents.ts";
 import { stepUp, type StepUpInput, stepUpOptions } from "./step-up.ts";
 import { confirmTotp, enrollTotp, type TotpEnrolment } from "./totp-enrolment.ts";
 import {
@@ -84,6 +94,10 @@ export interface AuthService {
   /** Whether the service may be set up with it. */
   isSetUpToken(token: string): Promise<boolean>;
   checkInvite(token: string): Promise<Result<ShownInvite>>;
+  sso(organizationId: string): Promise<SsoDocument | null>;
+  /** Null, or what is wrong with a provider that an owner names. */
+  judgeIssuer(choice: Pick<SsoChoice, "issuer" | "clientId">): Promise<string | null>;
+  beginSso(by: SsoBeginning): Promise<Result<BegunSso>>;
   memberViews(members: readonly UserDocument[]): Promise<UserView[]>;
 }
 
@@ -131,6 +145,10 @@ export interface AuthWrites {
   createInvite(principal: SessionPrincipal, input: CreateInviteInput): Promise<Result<CreatedInvite>>;
   revokeInvite(principal: SessionPrincipal, id: string): Promise<Result<InviteDocument>>;
   acceptInvite(input: AcceptInviteInput): Promise<Result<SignedIn>>;
+  setSso(principal: SessionPrincipal, choice: SsoChoice): Promise<Result<SsoDocument>>;
+  removeSso(principal: SessionPrincipal): Promise<Result<null>>;
+  finishSso(input: FinishSsoInput, noteAffected: NoteAffected): Promise<Result<SignedIn>>;
+  endBySso(token: string): Promise<Result<null>>;
 }
 
 /** Call `verifyMasterKey` and `ensureIndexes` before it. */
@@ -149,6 +167,9 @@ export async function createAuthService(deps: AuthDeps): Promise<AuthService> {
     setUpToken: () => setUpToken(context),
     isSetUpToken: (token) => isSetUpToken(context, token),
     checkInvite: (token) => checkInvite(context, token),
+    sso: (organizationId) => readSso(context, organizationId),
+    judgeIssuer: (choice) => judgeIssuer(context, choice),
+    beginSso: (by) => beginSso(context, by),
     memberViews: (members) => memberViews(context, members),
   };
 }
@@ -178,6 +199,10 @@ const writesIn = (context: WritingContext): AuthWrites => ({
   createInvite: (principal, input) => createInvite(context, principal, input),
   revokeInvite: (principal, id) => revokeInvite(context, principal, id),
   acceptInvite: (input) => acceptInvite(context, input),
+  setSso: (principal, choice) => setSso(context, principal, choice),
+  removeSso: (principal) => removeSso(context, principal),
+  finishSso: (input, noteAffected) => finishSso(context, input, noteAffected),
+  endBySso: (token) => endBySso(context, token),
 });
 
 async function me(context: AuthContext, principal: SessionPrincipal): Promise<Result<Me>> {

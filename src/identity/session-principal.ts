@@ -29,6 +29,10 @@ export interface SessionPrincipal {
 /** Returns the epoch that a session of theirs must have been begun under, or been taken on to, to be alive. */
 export const epochOf = ({ sessionsEpoch = 0 }: UserDocument): number => sessionsEpoch;
 
+/** Whether the organization's provider is their only way in. An owner keeps the others, in case the provider fails. */
+export const isBehindSso = ({ role, ssoRequired }: UserDocument): boolean =>
+  ssoRequired === true && role !== "owner";
+
 /** Time after a sign-in in which its session may enrol a first second factor. */
 const FRESH_SIGN_IN_MILLISECONDS = 5 * 60 * 1000;
 

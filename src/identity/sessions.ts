@@ -11,7 +11,7 @@ import type {
 import { hasFactor } from "./factors.ts";
 import { newUuid } from "./ids.ts";
 import type { PasskeyChange } from "./passkey-use.ts";
-import { epochOf, type SessionPrincipal } from "./session-principal.ts";
+import { epochOf, isBehindSso, type SessionPrincipal } from "./session-principal.ts";
 import { SESSION_TOKEN_LIFETIME_SECONDS, type SessionTokenSubject } from "./session-token.ts";
 import {
   factorEnrolment,
@@ -24,6 +24,9 @@ import {
 
 /** A session ends 30 days after the sign-in, however often it is refreshed. */
 const SESSION_LIFETIME_MILLISECONDS = 30 * 24 * 3600 * 1000;
+
+/** Where the organization requires its identity provider, its people come back there twice a day. */
+const SSO_SESSION_MS = 12 * 3600 * 1000;
 
 /**
  * Time for which a used refresh token is answered again, with the tokens of its use. It covers two pages that refresh
@@ -124,21 +127,24 @@ export function newSession(
   amr: readonly AuthenticationMethod[],
   now: Date,
   userAgent: string | null = null,
+  ssoSid: string | null = null,
 ): OpenedSession {
   const sessionId = newUuid(now, context.randomBytes);
   const refresh = context.refreshTokens.issue(sessionId);
+  const lifetimeMs = person.user.ssoRequired === true ? SSO_SESSION_MS : SESSION_LIFETIME_MILLISECONDS;
   const session: SessionDocument = context.accessProofs.proven("session", {
     _id: sessionId,
     userId: person.user._id,
     organizationId: person.organization._id,
     amr,
     createdAt: now,
-    expiresAt: new Date(now.getTime() + SESSION_LIFETIME_MILLISECONDS),
+    expiresAt: new Date(now.getTime() + lifetimeMs),
     refreshHash: refresh.hash,
     previousRefreshHash: null,
     refreshedAt: null,
     lastSeenAt: now,
     userAgent,
+    ...(ssoSid === null ? {} : { ssoSid }),
     epoch: epochOf(person.user),
     revokedAt: null,
     revokedBecause: null,
@@ -268,9 +274,16 @@ async function readLiveSession(
   ]);
   if (session === null || user === null || organization === null) return null;
   if (session.revokedAt !== null || session.expiresAt.getTime() <= now.getTime()) return null;
+  if (isEndedBySso(session, user, now)) return null;
   if (session.userId !== userId || session.organizationId !== organizationId) return null;
   if (user.organizationId !== organizationId || !(await isOfEpoch(context, session, user))) return null;
   return { session, user, organization };
+}
+
+/** Whether a session was begun in another way than the organization requires by now, or too long ago. */
+function isEndedBySso({ amr, createdAt }: SessionDocument, user: UserDocument, now: Date): boolean {
+  if (user.ssoRequired !== true) return false;
+  return (isBehindSso(user) && !amr.includes("sso")) || now.getTime() - createdAt.getTime() >= SSO_SESSION_MS;
 }
 
 /** Session and person were read at once, so that the session may have gone on with a new password in between. */

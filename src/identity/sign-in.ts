@@ -6,6 +6,7 @@ import type { AuthenticationMethod, UserDocument } from "../store/identity-docum
 import { normalizeEmail } from "./email.ts";
 import { isSamePassword } from "./passwords.ts";
 import type { PasskeyChange } from "./passkey-use.ts";
+import { isBehindSso } from "./session-principal.ts";
 import { openSession, repairProvisioning, type SignedIn } from "./sessions.ts";
 import { onlyUseCode, spendTotpCode } from "./totp-factor.ts";
 
@@ -47,9 +48,11 @@ export async function signIn(
   const refusedOnes = () => accounts.map((account) => affectedByRefused(account, isAddressed));
   for (const account of fitting.length === 0 ? refusedOnes() : fitting.map(affectedAccount))
     noteAffected(account);
-  const [user, another] = fitting;
+  const open = fitting.filter((account) => !isBehindSso(account));
+  const [user, another] = open;
+  if (user === undefined && fitting.length > 0) return refused(refusal("SSO_REQUIRED"));
   if (user === undefined) return refused(refusal("UNAUTHORIZED", "The e-mail or the password is wrong."));
-  if (another !== undefined) return await whichOrganization(context, fitting);
+  if (another !== undefined) return await whichOrganization(context, open);
   const amr = await secondFactor(context, user, input.code, now);
   if (!amr.ok) return amr;
   return ok(await beginSession(context, user, amr.value, input.userAgent));

@@ -14,6 +14,7 @@ import {
   type UserDocument,
 } from "../store/identity-documents.ts";
 import type { OrganizationKeyDocument } from "../store/organization-key-documents.ts";
+import { SSO, type SsoDocument } from "../store/sso-documents.ts";
 import { SERVERS, type ServerDocument } from "../store/servers.ts";
 import {
   type DeliveryDocument,
@@ -50,6 +51,8 @@ export const ACCESS_RECORDS = {
       "passwordHash",
       "secondFactors",
       "secondFactorRequired",
+      "ssoRequired",
+      "sso",
       "sessionsEpoch",
     ] satisfies readonly (keyof UserDocument)[],
   },
@@ -118,6 +121,20 @@ export const ACCESS_RECORDS = {
       "createdBy",
       "expiresAt",
     ] satisfies readonly (keyof InviteDocument)[],
+  },
+  sso: {
+    what: "identity providers' records",
+    collection: SSO,
+    path: "proof",
+    fields: [
+      "_id",
+      "issuer",
+      "clientId",
+      "sealedSecret",
+      "domains",
+      "required",
+      "jitRole",
+    ] satisfies readonly (keyof SsoDocument)[],
   },
   project: {
     what: "projects' records",
@@ -250,6 +267,7 @@ export const ACCESS_KINDS: readonly AccessKind[] = [
   "passkeyChallenge",
   "organizationKey",
   "invite",
+  "sso",
   "project",
   "team",
   "projectRules",

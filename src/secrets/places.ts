@@ -2,6 +2,7 @@ import type { Db, Document, Filter } from "mongodb";
 import { COLLECTIONS } from "../store/documents.ts";
 import { AUTH_COLLECTIONS } from "../store/identity-documents.ts";
 import { WEBHOOK_COLLECTIONS } from "../store/webhook-documents.ts";
+import { SSO } from "../store/sso-documents.ts";
 import { OAUTH_RECORDS } from "../store/oauth-documents.ts";
 import { ACCESS_RECORDS } from "./access-proofs.ts";
 import { madeUnder } from "./keyed-macs.ts";
@@ -75,6 +76,15 @@ const byPurpose: Readonly<Record<StoredPurpose, readonly SealedPlace[]>> = {
       path: "sealed",
       purpose: "card-issuer",
       boundTo: ["organizationId", "_id"],
+    },
+  ],
+  "sso-secret": [
+    {
+      what: "secrets of identity providers",
+      collection: SSO,
+      path: "sealedSecret",
+      purpose: "sso-secret",
+      boundTo: ["_id"],
     },
   ],
   "kept-keys": [

@@ -18,7 +18,8 @@ export type StoredPurpose =
   | "invite-link"
   | "invite-answer"
   | "kept-keys"
-  | "card-issuer";
+  | "card-issuer"
+  | "sso-secret";
 
 export type SealPurpose =
   | StoredPurpose
@@ -28,6 +29,7 @@ export type SealPurpose =
   | "forwarded-commands"
   | "oauth-record"
   | "purchase-order"
+  | "sso-flow"
   | "purchase-answer";
 
 /** A sealed value that can't be opened: another key, another record, or altered. Never says what was in it. */

@@ -64,6 +64,10 @@ export interface UserDocument {
   readonly sessionsEpoch?: number;
   /** Copy of the organization's setting, where every request finds it. */
   readonly secondFactorRequired?: true;
+  /** Likewise: unless they are an owner, they sign in by the organization's provider alone. */
+  readonly ssoRequired?: true;
+  /** Their identity at the organization's provider; an e-mail address is none. */
+  readonly sso?: { readonly issuer: string; readonly subject: string };
   /** Set if they are mailed about payments on hold, where the service mails. */
   readonly approvalMails?: true;
   /** Their second factors in force; missing: none. A factor's own record counts only if it is one of these. */
@@ -80,9 +84,9 @@ export type HeldFactor =
 
 /**
  * Proof of identity that a person gave, in the terms of RFC 8176: a passkey is proof of a key, and two factors in
- * one.
+ * one. `sso`: the word of the organization's identity provider.
  */
-export type AuthenticationMethod = "pwd" | "otp" | "pop" | "mfa";
+export type AuthenticationMethod = "pwd" | "otp" | "pop" | "mfa" | "sso";
 
 /** Why a session ended before its time; `ended`: by the person, from the list of their sessions. */
 export type SessionEnd =
@@ -92,7 +96,8 @@ export type SessionEnd =
   | "factors_reset"
   | "ended"
   | "password_changed"
-  | "password_reset";
+  | "password_reset"
+  | "sso_logout";
 
 export interface SessionDocument {
   readonly _id: string;
@@ -111,6 +116,8 @@ export interface SessionDocument {
   readonly lastSeenAt: Date;
   /** Name that the client gave itself at sign-in; bounded, and of plain characters alone. */
   readonly userAgent: string | null;
+  /** Id of the provider's session that began it; missing: none. */
+  readonly ssoSid?: string;
   /** The person's `sessionsEpoch` when their password was read, or since. */
   readonly epoch: number;
   readonly revokedAt: Date | null;

@@ -1,5 +1,6 @@
 import type { Db } from "mongodb";
 import { AUTH_COLLECTIONS } from "./identity-documents.ts";
+import { SSO_INDEXES } from "./sso-documents.ts";
 import { createIndexes, type Indexes } from "./indexes.ts";
 import { newestFirst } from "./newest-first.ts";
 
@@ -20,6 +21,7 @@ const expiry = (expireAfterSeconds: number) => ({
 
 /** The indexes that the rules of accounts rest on. A query by the organization alone reads the first part of one of its indexes. */
 export const AUTH_INDEXES: Indexes = {
+  ...SSO_INDEXES,
   [AUTH_COLLECTIONS.organizations]: [
     {
       key: { creation: 1 },
@@ -32,6 +34,12 @@ export const AUTH_INDEXES: Indexes = {
     { key: { organizationId: 1, emailNormalized: 1 }, name: "one_per_email_and_organization", unique: true },
     // Sign-in, which knows no organization.
     { key: { emailNormalized: 1, emailVerified: -1, createdAt: 1, _id: 1 }, name: "accounts_of_email" },
+    {
+      key: { organizationId: 1, "sso.issuer": 1, "sso.subject": 1 },
+      name: "one_per_identity",
+      unique: true,
+      partialFilterExpression: { "sso.subject": { $type: "string" } },
+    },
     // The list of members; the owner who came first, and how many there are.
     { key: { organizationId: 1, createdAt: -1, _id: -1 }, name: "members" },
     {
@@ -41,7 +49,11 @@ export const AUTH_INDEXES: Indexes = {
     },
   ],
   // Sessions that a change of password or a departure ends.
-  [AUTH_COLLECTIONS.sessions]: [{ key: { userId: 1 }, name: "user" }, expiry(EXPIRED_RETENTION_SECONDS)],
+  [AUTH_COLLECTIONS.sessions]: [
+    { key: { userId: 1 }, name: "user" },
+    { key: { ssoSid: 1 }, name: "sso_session", partialFilterExpression: { ssoSid: { $type: "string" } } },
+    expiry(EXPIRED_RETENTION_SECONDS),
+  ],
   [AUTH_COLLECTIONS.factors]: [
     { key: newestFirst(["userId"]), name: "newest" },
     {

@@ -5,6 +5,7 @@ import { TimeoutError } from "../../src/lib/with-timeout.ts";
 import { AUDIT_OUTBOX, AuditOutbox, type AuditOutboxDocument } from "../../src/audit/audit-outbox.ts";
 import { type OperationId, operationList } from "../../src/contract/registry.ts";
 import type { AuditRecord } from "../../src/domain/audit/entry.ts";
+import { LOOPBACK } from "../support/identity-provider.ts";
 import { startTestService, type TestService } from "../support/service.ts";
 import { someOrAll } from "../support/soak.ts";
 import { elevate, newWorld, times, until, type World } from "../support/world.ts";
@@ -35,6 +36,7 @@ describe("the audit outbox", () => {
 
   before(async () => {
     service = await startTestService({
+      clientDocuments: LOOPBACK,
       decorateBackends: (backends) => ({
         ...backends,
         auditLog: {

@@ -5,6 +5,7 @@ import type { OperationId } from "../../src/contract/registry.ts";
 import type { AuditRecord } from "../../src/domain/audit/entry.ts";
 import type { AuditDocument } from "../../src/store/audit-documents.ts";
 import { ContractApi } from "../support/contract-api.ts";
+import { LOOPBACK } from "../support/identity-provider.ts";
 import { startTestService, type TestService } from "../support/service.ts";
 import { someOrAll } from "../support/soak.ts";
 import { elevate, newWorld, until, type World } from "../support/world.ts";
@@ -52,6 +53,7 @@ describe("a write whose answer was lost, and that is repeated,", () => {
 
   before(async () => {
     service = await startTestService({
+      clientDocuments: LOOPBACK,
       decorateBackends: (backends) => ({
         ...backends,
         auditLog: {

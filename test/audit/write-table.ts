@@ -1,9 +1,12 @@
+import { randomUUID } from "node:crypto";
 import { generate } from "otplib";
+import { z } from "zod";
 import { creationOptions } from "../../src/contract/webauthn.ts";
 import type { OperationId } from "../../src/contract/registry.ts";
 import { McpCaller } from "../mcp/support.ts";
 import type { Request } from "../support/contract-api.ts";
 import { authenticatorFor, enrolPasskey, signInBody, stepUpBody } from "../support/passkeys.ts";
+import { startIdentityProvider } from "../support/identity-provider.ts";
 import { ask, Browser, connecting, newPkce, OAuthCaller } from "../support/oauth.ts";
 import { invite, join, newEmail, newPassword } from "../support/people.ts";
 import type { Card } from "../../src/engines/card-network/shapes.ts";
@@ -59,6 +62,31 @@ const rowOf =
       return prepare(world);
     },
   });
+/** Sets an identity provider of the world's own, whose people become members. */
+async function withProvider(world: World) {
+  const provider = await startIdentityProvider(`${world.service.baseUrl}/sso`);
+  const { clientId, clientSecret, issuer } = provider;
+  const domain = `${randomUUID()}.example.com`;
+  const choice = {
+    issuer,
+    clientId,
+    clientSecret,
+    domains: [domain],
+    required: false,
+    jit: { role: "member" },
+  } as const;
+  await world.api.ok("setSso", 200, { token: world.token, body: choice });
+  const email = `ada@${domain}`;
+  async function comeBack(): Promise<Record<string, string>> {
+    const begun = await world.api.call("startSso", { body: { email } });
+    const flow = /svc_sso[^=]*=([^;]+)/.exec(begun.headers.getSetCookie().join())?.[1] ?? "";
+    const { url } = z.object({ url: z.string() }).parse(begun.body);
+    const returned = await provider.signIn(url, { sub: "subject", email, email_verified: true });
+    return { flow, ...Object.fromEntries(returned.searchParams) };
+  }
+  return { provider, issuer, choice, comeBack };
+}
+
 const committed = rowOf("committed");
 const alone = rowOf("committed", newWorld);
 const begun = rowOf("begun");
@@ -281,6 +309,30 @@ export const WRITES: Readonly<Partial<Record<OperationId, WritingRow | HarmlessR
     return { request: { token: world.token, body: await stepUpBody(world, authenticator) } };
   }),
   passkeyOptions: CHALLENGE,
+  startSso: { kind: "harmless", because: "it writes nothing" },
+  finishSso: committed(async (world) => {
+    const { comeBack } = await withProvider(world);
+    return { request: { body: await comeBack() }, after: { role: "member" } };
+  }),
+  endSsoSessions: committed(async (world) => {
+    const { comeBack, provider } = await withProvider(world);
+    await world.api.ok("finishSso", 200, { body: await comeBack() });
+    const body = { logout_token: await provider.logoutToken({ sub: "subject" }) };
+    return { request: { body }, after: { endedSessions: 1 } };
+  }),
+  setSso: committed(async (world) => {
+    const { choice, issuer } = await withProvider(world);
+    const body = { ...choice, jit: null };
+    return {
+      request: { token: world.token, body },
+      before: { issuer, jitRole: "member" },
+      after: { issuer, jitRole: null },
+    };
+  }),
+  removeSso: committed(async (world) => {
+    const { issuer } = await withProvider(world);
+    return { request: { token: world.token }, before: { issuer } };
+  }),
   passkeySignInOptions: CHALLENGE,
   stepUpOptions: CHALLENGE,
   enrollPasskey: committed(async (world) => {

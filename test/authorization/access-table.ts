@@ -96,6 +96,13 @@ export const ACCESS: Readonly<Record<OperationId, Row>> = {
   stepUp: read(null),
   stepUpOptions: read(null),
 
+  startSso: anyone,
+  finishSso: anyone,
+  endSsoSessions: anyone,
+  getSso: manage(null, { role: "owner" }),
+  setSso: manage(null, { role: "owner", stepUp: true }),
+  removeSso: manage(null, { role: "owner", stepUp: true }),
+
   passkeySignInOptions: anyone,
   signInWithPasskey: anyone,
   // A further one needs step-up by whether there is a factor, which no declaration knows.

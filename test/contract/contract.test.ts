@@ -18,11 +18,13 @@ import { SIMULATED } from "../support/simulations.ts";
 /** Codes and statuses as callers are promised them, written out once more. */
 const STATUSES: Readonly<Record<number, readonly string[]>> = {
   400: ["VALIDATION_FAILED", "IDEMPOTENCY_KEY_REQUIRED", "BAD_CURSOR"],
-  401: ["UNAUTHORIZED", "SECOND_FACTOR_REQUIRED"],
+  401: ["UNAUTHORIZED", "SECOND_FACTOR_REQUIRED", "SSO_FAILED"],
   403: [
     "AGENT_PAUSED",
     "INSUFFICIENT_SCOPE",
     "OUTSIDE_BINDING",
+    "SSO_REQUIRED",
+    "SSO_NO_ACCOUNT",
     "SESSION_REQUIRED",
     "ROLE_REQUIRED",
     "STEP_UP_REQUIRED",

@@ -85,6 +85,9 @@ const PUBLIC: ReadonlySet<string> = new Set([
   "checkSetUp",
   "checkInvite",
   "acceptInvite",
+  "startSso",
+  "finishSso",
+  "endSsoSessions",
 ]);
 
 describe("what the service says of itself", () => {
@@ -184,7 +187,7 @@ describe("what the service says of itself", () => {
           },
         });
         for (const code of codes) {
-          const signsIn = ["signIn", "signInWithPasskey"].includes(entry.operationId);
+          const signsIn = ["signIn", "signInWithPasskey", "finishSso"].includes(entry.operationId);
           const isFactor = ["SECOND_FACTOR_INVALID", "PASSKEY_POSSIBLY_COPIED"].includes(code);
           const known = signsIn && isFactor ? 401 : statusOfCode.get(code);
           expect(String(known), `${entry.operationId} ${code}`).to.equal(status);
@@ -242,7 +245,8 @@ describe("what the service says of itself", () => {
     expect(described.get("mintOrganizationKey")).to.match(
       / A person needs the role admin or owner and a step-up within 5 minutes\.$/,
     );
-    for (const id of ["pauseAgent", "listTeams", "getBudget", "signIn"]) {
+    expect(described.get("pauseAgent")).to.match(/ A person needs the role member, admin or owner\.$/);
+    for (const id of ["getAgent", "listTeams", "getBudget", "signIn"]) {
       expect(described.get(id) ?? "", id).not.to.include("A person needs");
     }
   });

@@ -152,7 +152,7 @@ describe("members", () => {
     expect(user).to.deep.include({ email: person.email, role: "member", secondFactors: [] });
   });
 
-  it("a binding goes from the invite to the member, applies at once, and is for members and own containers", async () => {
+  it("a binding goes from invite to member, applies at once, and names own containers only", async () => {
     await elevate(world);
     const { teamId, projectId } = world.organization;
     const binding = { type: "team", ids: [teamId] } as const;

@@ -31,6 +31,7 @@ const WITHOUT_TEMPORAL: readonly OperationId[] = [
   ...(["passkeyOptions", "enrollPasskey", "listPasskeys", "updatePasskey", "removePasskey"] as const),
   ...(["passkeySignInOptions", "signInWithPasskey", "stepUpOptions"] as const),
   ...(["listAgents", "summarizeAgents", "getAgent", "connectAgent"] as const),
+  ...(["startSso", "finishSso", "endSsoSessions", "getSso", "setSso", "removeSso"] as const),
   ...(["getConnection", "connectClient", "denyConnection"] as const),
   ...(["listPendingApprovals", "listCompletedApprovals"] as const),
   ...(["listRaiseRequests", "getRaiseRequest"] as const),

@@ -32,6 +32,9 @@ const NOT_TOLD: readonly string[] = [
   // A user's own account and sessions.
   "signIn",
   "signInWithPasskey",
+  "startSso",
+  "finishSso",
+  "endSsoSessions",
   "passkeySignInOptions",
   "signOut",
   "refreshSession",

@@ -28,6 +28,9 @@ const MESSAGES: Partial<Record<Refused["code"], string>> = {
   SERVICE_UNAVAILABLE: "The service can’t be reached at the moment. Try again shortly.",
   UNAUTHORIZED: "Your session has ended. Sign in again.",
   ROLE_REQUIRED: "Your role does not allow this. Ask an owner or admin.",
+  SSO_REQUIRED: "Your organization signs in by its identity provider: use “Sign in with your company”.",
+  SSO_FAILED: "Your company’s sign-in did not let you in. Start again.",
+  SSO_NO_ACCOUNT: "You have no account here yet. Ask an admin of your organization for an invite.",
   PASSWORD_INVALID: "The current password is wrong.",
   LAST_FACTOR: "It is your last second factor. Enrol another one first.",
 };

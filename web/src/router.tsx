@@ -20,6 +20,11 @@ const setUp = createRoute({
   path: "/setup",
   component: lazyRouteComponent(() => import("./pages/set-up.tsx"), "SetUp"),
 });
+const sso = createRoute({
+  getParentRoute: () => root,
+  path: "/sso",
+  component: lazyRouteComponent(() => import("./pages/sso.tsx"), "Sso"),
+});
 const invite = createRoute({
   getParentRoute: () => root,
   path: "/invite",
@@ -127,6 +132,7 @@ const notFound = createRoute({ getParentRoute: () => app, path: "$", component: 
 
 const tree = root.addChildren([
   setUp,
+  sso,
   invite,
   app.addChildren([
     home,

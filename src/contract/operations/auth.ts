@@ -34,6 +34,7 @@ export const signIn = define({
   output: session,
   errors: [
     "UNAUTHORIZED",
+    "SSO_REQUIRED",
     "SECOND_FACTOR_REQUIRED",
     "SECOND_FACTOR_INVALID",
     "SECOND_FACTOR_LOCKED",

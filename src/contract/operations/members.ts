@@ -195,6 +195,9 @@ export const checkInvite = define({
     inviterName: z.string().meta({ description: "Name of the person who invites." }),
     email: z.string(),
     role,
+    identityProvider: z.boolean().meta({
+      description: "Whether the organization has an identity provider, by which the person can join, too.",
+    }),
   }),
   errors: ["NOT_FOUND"],
 });
@@ -209,5 +212,5 @@ export const acceptInvite = define({
   http: { method: "post", path: "/v1/invites/accept", successStatus: 201 },
   body: z.strictObject({ token: secretToken, name, password: newPassword }),
   output: session,
-  errors: ["NOT_FOUND", "UNAUTHORIZED"],
+  errors: ["NOT_FOUND", "UNAUTHORIZED", "SSO_REQUIRED"],
 });

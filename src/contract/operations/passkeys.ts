@@ -104,7 +104,7 @@ export const signInWithPasskey = define({
   http: { method: "post", path: "/v1/auth/sign-in/passkey", successStatus: 200 },
   body: z.strictObject({ response: authenticationResponse }),
   output: session,
-  errors: ["UNAUTHORIZED", "SECOND_FACTOR_INVALID", "PASSKEY_POSSIBLY_COPIED"],
+  errors: ["SSO_REQUIRED", "UNAUTHORIZED", "SECOND_FACTOR_INVALID", "PASSKEY_POSSIBLY_COPIED"],
 });
 
 export const stepUpOptions = define({

@@ -10,6 +10,7 @@ import { forgetToken, tokenOfTheLink } from "../link-token.ts";
 import { Written } from "../parts/parts.tsx";
 import { PasswordInput } from "../parts/password.tsx";
 import { Problem } from "../parts/problem.tsx";
+import { goToProvider } from "../sso.ts";
 import { signedIn } from "../session.tsx";
 import { withArticle } from "../words.ts";
 import { FirstFactor } from "./set-up.tsx";
@@ -58,6 +59,12 @@ export function AcceptInvite(): ReactElement {
     }
     setBusy(false);
     setRefused(answer.refused);
+  };
+
+  const byProvider = async (): Promise<void> => {
+    setBusy(true);
+    setRefused(await goToProvider({ token }));
+    setBusy(false);
   };
 
   if (hasJoined) return <FirstFactor onDone={() => void navigate({ to: "/" })} />;
@@ -114,6 +121,11 @@ export function AcceptInvite(): ReactElement {
           <Button type="submit" size="md" loading={busy}>
             Join
           </Button>
+          {invited !== "unknown" && invited.identityProvider ? (
+            <Button variant="default" size="md" disabled={busy} onClick={() => void byProvider()}>
+              Join with your company’s sign-in
+            </Button>
+          ) : null}
         </Stack>
       </form>
     </Entrance>

@@ -9,6 +9,7 @@ import { CodeInput } from "../parts/code-input.tsx";
 import { PasswordInput } from "../parts/password.tsx";
 import { Problem } from "../parts/problem.tsx";
 import { hasPasskeys, NO_PASSKEYS, PasskeyError, signByPasskey } from "../passkeys.ts";
+import { goToProvider } from "../sso.ts";
 import { signedIn, useSignedOutNote } from "../session.tsx";
 
 const FIELDS = ["email", "password", "code"];
@@ -25,7 +26,7 @@ export function SignIn(): ReactElement {
   const [refused, setRefused] = useState<Refused | null>(null);
   const note = useSignedOutNote();
   const [problem, setProblem] = useState(note);
-  const [busy, setBusy] = useState<"password" | "passkey" | null>(null);
+  const [busy, setBusy] = useState<"password" | "passkey" | "provider" | null>(null);
   useEffect(() => {
     document.title = "Sign in · Agent Spending Control";
   }, []);
@@ -45,7 +46,7 @@ export function SignIn(): ReactElement {
       given.code === "UNAUTHORIZED" ? "The e-mail or the password is wrong." : sentenceOf(given, FIELDS),
     );
   };
-  const begin = (how: "password" | "passkey"): void => {
+  const begin = (how: "password" | "passkey" | "provider"): void => {
     setBusy(how);
     setRefused(null);
     setProblem("");
@@ -85,6 +86,16 @@ export function SignIn(): ReactElement {
       if (!(error instanceof PasskeyError)) throw error;
       setProblem(error.message);
     }
+    setBusy(null);
+  };
+
+  const byProvider = async (): Promise<void> => {
+    begin("provider");
+    const failed = await goToProvider({ email });
+    if (failed === null) return;
+    if (failed.code === "NOT_FOUND")
+      setProblem("No company sign-in is set up for the domain of this e-mail.");
+    else take(failed);
     setBusy(null);
   };
 
@@ -151,9 +162,18 @@ export function SignIn(): ReactElement {
           <Button type="submit" loading={busy === "password"} fullWidth size="md">
             Sign in
           </Button>
+          <Divider label="or" />
+          <Button
+            variant="default"
+            size="md"
+            fullWidth
+            loading={busy === "provider"}
+            onClick={() => void byProvider()}
+          >
+            Sign in with your company
+          </Button>
           {hasPasskeys() ? (
             <>
-              <Divider label="or" />
               <Button
                 variant="default"
                 size="md"

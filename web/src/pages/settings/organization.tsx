@@ -1,4 +1,5 @@
 import { Button, Group, Select, Stack, Switch, Text, TextInput } from "@mantine/core";
+import { IdentityProvider } from "./identity-provider.tsx";
 import { type ReactElement, type SyntheticEvent, useState } from "react";
 import { changesOf, useAction } from "../../action.ts";
 import { api } from "../../api.ts";
@@ -13,6 +14,7 @@ const STALE = [["organization"], ME];
 
 /** The organization, its plan and what it asks of its people. */
 export function Organization(): ReactElement {
+  const isOwner = useMay("owner");
   const { data, error } = useOrganization();
   if (data === undefined) return error === null ? <Waiting lines={3} /> : <Failed error={error} />;
   return (
@@ -20,6 +22,7 @@ export function Organization(): ReactElement {
       <Name key={`${data.name} ${data.timezone ?? ""}`} organization={data} />
       <About organization={data} />
       <SecondFactor organization={data} />
+      {isOwner ? <IdentityProvider /> : null}
       <WalletOwner key={data.walletOwner} organization={data} />
     </Stack>
   );

@@ -1,0 +1,231 @@
+import { createLocalJWKSet, decodeJwt, type JSONWebKeySet, jwtVerify } from "jose";
+import { LRUCache } from "lru-cache";
+import * as client from "openid-client";
+import { z } from "zod";
+import type { GuardedFetch } from "../../lib/guarded-fetch/guarded-fetch.ts";
+
+const REQUEST_TIMEOUT_MS = 2_500;
+const ANSWER_MAX_BYTES = 256 * 1_024;
+/** Metadata and keys are kept for this time. */
+const KNOWN = { max: 200, ttl: 10 * 60_000 } as const;
+
+/** A client of an identity provider, with its secret. */
+export interface ProviderClient {
+  readonly issuer: string;
+  readonly clientId: string;
+  readonly clientSecret: string;
+}
+
+/** Secrets of one authorization, which its browser brings back. */
+export interface Flow {
+  readonly state: string;
+  readonly nonce: string;
+  readonly verifier: string;
+}
+
+/** Parameters of an answer to an authorization that count. */
+export interface Answer {
+  readonly code?: string | undefined;
+  readonly state?: string | undefined;
+  readonly iss?: string | undefined;
+  readonly error?: string | undefined;
+}
+
+/** A person by the word of a provider: `issuer` and `subject` identify them, and nothing else does. */
+export interface Identity {
+  readonly issuer: string;
+  readonly subject: string;
+  /** The provider's id of its session; null: it has none. */
+  readonly sid: string | null;
+  readonly email: string | null;
+  readonly emailVerified: boolean;
+  readonly name: string | null;
+}
+
+/** The provider could not be reached, or its answer is not to be believed. */
+export class ProviderFailure extends Error {
+  override readonly name = "ProviderFailure";
+}
+
+const claimed = z.looseObject({
+  sub: z.string().min(1).max(255),
+  sid: z.string().max(255).optional(),
+  email: z.email().max(254).optional(),
+  email_verified: z.unknown().optional(),
+  name: z.string().trim().min(1).max(100).optional(),
+});
+
+const LOGOUT_EVENT = "http://schemas.openid.net/event/backchannel-logout";
+const LOGOUT_MAX_AGE = "5 minutes";
+const logoutClaims = z
+  .looseObject({
+    sub: z.string().optional(),
+    sid: z.string().optional(),
+    events: z.looseObject({ [LOGOUT_EVENT]: z.looseObject({}) }),
+    nonce: z.undefined().optional(),
+  })
+  .refine(({ sid, sub }) => sid !== undefined || sub !== undefined);
+
+/** Identity providers that speak OpenID Connect, reached through the guarded fetch. */
+export class Providers {
+  readonly #guard: GuardedFetch;
+  readonly #redirectUri: string;
+  readonly #known = new LRUCache<string, client.Configuration>(KNOWN);
+  readonly #keys = new LRUCache<string, JSONWebKeySet>(KNOWN);
+
+  constructor(guard: GuardedFetch, redirectUri: string) {
+    this.#guard = guard;
+    this.#redirectUri = redirectUri;
+  }
+
+  /** Null, or why the issuer can't be used, in words for the owner who names it. */
+  async judge(of: ProviderClient): Promise<string | null> {
+    const wrong = await this.#guard.judge(of.issuer);
+    if (wrong !== null) return wrong;
+    try {
+      await this.#configuration(of);
+      return null;
+    } catch {
+      return "answers no metadata of OpenID Connect that names it";
+    }
+  }
+
+  async authorizationUrl(of: ProviderClient, flow: Flow, loginHint: string | null): Promise<string> {
+    const configuration = await this.#configuration(of);
+    return client.buildAuthorizationUrl(configuration, {
+      redirect_uri: this.#redirectUri,
+      scope: "openid email profile",
+      state: flow.state,
+      nonce: flow.nonce,
+      code_challenge: await client.calculatePKCECodeChallenge(flow.verifier),
+      code_challenge_method: "S256",
+      ...(loginHint === null ? {} : { login_hint: loginHint }),
+    }).href;
+  }
+
+  /** Exchanges the code, and verifies state, issuer, signature, audience and nonce. Throws `ProviderFailure`. */
+  async identify(of: ProviderClient, flow: Flow, answer: Answer): Promise<Identity> {
+    const url = new URL(this.#redirectUri);
+    for (const [name, value] of Object.entries(answer))
+      if (value !== undefined) url.searchParams.set(name, value);
+    try {
+      const configuration = await this.#configuration(of);
+      const tokens = await client.authorizationCodeGrant(configuration, url, {
+        pkceCodeVerifier: flow.verifier,
+        expectedState: flow.state,
+        expectedNonce: flow.nonce,
+        idTokenExpected: true,
+      });
+      const inToken = claimed.parse(tokens.claims());
+      // Some put nothing but the subject into the token.
+      const isAsked =
+        inToken.email === undefined && configuration.serverMetadata().userinfo_endpoint !== undefined;
+      const told = isAsked ? await client.fetchUserInfo(configuration, tokens.access_token, inToken.sub) : {};
+      const claims = claimed.parse({ ...told, ...inToken });
+      return {
+        issuer: of.issuer,
+        subject: claims.sub,
+        sid: claims.sid ?? null,
+        email: claims.email ?? null,
+        emailVerified: claims.email_verified === true,
+        name: claims.name ?? null,
+      };
+    } catch (error) {
+      throw new ProviderFailure(error instanceof Error ? error.message : "unknown", { cause: error });
+    }
+  }
+
+  /** The session or person that a logout token ends. Throws `ProviderFailure`. */
+  async loggedOut(
+    of: ProviderClient,
+    token: string,
+  ): Promise<{ readonly sub?: string | undefined; readonly sid?: string | undefined }> {
+    try {
+      const keys = createLocalJWKSet(await this.#keysOf(of));
+      const { payload } = await jwtVerify(token, keys, {
+        issuer: of.issuer,
+        audience: of.clientId,
+        maxTokenAge: LOGOUT_MAX_AGE,
+        clockTolerance: 30,
+      });
+      return logoutClaims.parse(payload);
+    } catch (error) {
+      throw new ProviderFailure(error instanceof Error ? error.message : "unknown", { cause: error });
+    }
+  }
+
+  async #configuration(of: ProviderClient): Promise<client.Configuration> {
+    const key = JSON.stringify([of.issuer, of.clientId, of.clientSecret]);
+    const known = this.#known.get(key);
+    if (known !== undefined) return known;
+    const issuer = new URL(of.issuer);
+    const insecure = issuer.protocol === "http:" ? [client.allowInsecureRequests] : [];
+    try {
+      // The method is chosen once the metadata is known: the default of the protocol, unless it is not offered.
+      const found = await client.discovery(issuer, of.clientId, of.clientSecret, this.#authentication(of), {
+        execute: [client.enableNonRepudiationChecks, ...insecure],
+        [client.customFetch]: this.#fetch,
+        timeout: REQUEST_TIMEOUT_MS / 1_000,
+      });
+      if (found.serverMetadata().issuer !== of.issuer) throw new Error("another issuer answers");
+      this.#known.set(key, found);
+      return found;
+    } catch (error) {
+      throw new ProviderFailure(error instanceof Error ? error.message : "unknown", { cause: error });
+    }
+  }
+
+  #authentication({ clientSecret }: ProviderClient): client.ClientAuth {
+    const [basic, post] = [client.ClientSecretBasic(clientSecret), client.ClientSecretPost(clientSecret)];
+    return (server, metadata, body, headers) => {
+      const offered = server.token_endpoint_auth_methods_supported ?? ["client_secret_basic"];
+      const chosen = offered.includes("client_secret_basic") ? basic : post;
+      chosen(server, metadata, body, headers);
+    };
+  }
+
+  async #keysOf(of: ProviderClient): Promise<JSONWebKeySet> {
+    const known = this.#keys.get(of.issuer);
+    if (known !== undefined) return known;
+    const { jwks_uri: uri } = (await this.#configuration(of)).serverMetadata();
+    if (uri === undefined) throw new Error("the provider names no keys");
+    const answer = await this.#fetch(uri, { method: "GET", headers: { accept: "application/json" } });
+    const keys = z
+      .looseObject({ keys: z.array(z.looseObject({ kty: z.string() })) })
+      .parse(await answer.json());
+    this.#keys.set(of.issuer, keys);
+    return keys;
+  }
+
+  readonly #fetch = async (
+    url: string,
+    { body = null, headers, method }: { body?: unknown; headers: Record<string, string>; method: string },
+  ): Promise<Response> => {
+    const text = body === null || body === undefined ? null : String(body);
+    const bounds = { bodyMaxBytes: ANSWER_MAX_BYTES, headersMaxBytes: ANSWER_MAX_BYTES };
+    const request = { url, method, headers: { ...headers }, body: text, timeoutMs: REQUEST_TIMEOUT_MS };
+    const outcome = await this.#guard.fetch(request, bounds);
+    if (outcome.kind === "failed") throw new ProviderFailure(outcome.reason);
+    if (outcome.isCut) throw new ProviderFailure("the answer is too large or too slow");
+    const type = outcome.headers["content-type"] ?? "application/octet-stream";
+    return new Response(outcome.body, { status: outcome.httpStatus, headers: { "content-type": type } });
+  };
+}
+
+/** Issuer and audiences that a token names, unverified. */
+export function namedIn(
+  token: string,
+): { readonly issuer: string; readonly audiences: readonly string[] } | null {
+  try {
+    const { aud = [], iss = "" } = decodeJwt(token);
+    return { issuer: iss, audiences: [aud].flat() };
+  } catch {
+    return null;
+  }
+}
+
+export const newFlow = (): Flow => ({
+  state: client.randomState(),
+  nonce: client.randomNonce(),
+  verifier: client.randomPKCECodeVerifier(),
+});

@@ -1,0 +1,134 @@
+import type { AnyBulkWriteOperation, ClientSession } from "mongodb";
+import { changed, unchanged } from "../../audit/notes.ts";
+import { refusal } from "../../domain/errors.ts";
+import { ok, refused, type Result } from "../../domain/result.ts";
+import { isDuplicateKey } from "../../lib/duplicate-key.ts";
+import type { UserDocument } from "../../store/identity-documents.ts";
+import { type SsoDocument, ssoOf } from "../../store/sso-documents.ts";
+import type { AuthContext, WritingContext } from "../context.ts";
+import { invalid } from "../new-user.ts";
+import type { SessionPrincipal } from "../session-principal.ts";
+
+export const SSO_SECRET_PURPOSE = "sso-secret";
+
+/** An identity provider as an owner chooses it. */
+export interface SsoChoice {
+  readonly issuer: string;
+  readonly clientId: string;
+  /** Left out: that of the same client before. */
+  readonly clientSecret?: string | undefined;
+  readonly domains: readonly string[];
+  readonly required: boolean;
+  readonly jit: { readonly role: "member" | "auditor" } | null;
+}
+
+/** The organization's identity provider; null: none, or its record was changed in MongoDB alone. */
+export const readSso = async ({ accessProofs, db }: AuthContext, organizationId: string) =>
+  accessProofs.genuine("sso", await ssoOf(db).findOne({ _id: organizationId }));
+
+/** Null, or what is wrong with a provider that an owner names. */
+export const judgeIssuer = async (
+  { providers }: AuthContext,
+  { clientId, issuer }: Pick<SsoChoice, "clientId" | "issuer">,
+): Promise<string | null> =>
+  providers === null
+    ? "can't be reached"
+    : await providers.judge({ clientId, issuer, clientSecret: "unused" });
+
+/**
+ * Replaces the organization's identity provider, and writes into each person's record whether it is the only way in.
+ * Serialized with changes of members, so that nobody joins past it.
+ */
+export async function setSso(
+  context: WritingContext,
+  principal: SessionPrincipal,
+  { clientSecret, jit, ...choice }: SsoChoice,
+): Promise<Result<SsoDocument>> {
+  const { accessProofs, clock, db, sealer } = context;
+  const { organizationId: _id } = principal;
+  const write = async (session: ClientSession) => {
+    if (!(await isStillOwner(context, principal, session)))
+      return unchanged(refused(refusal("ROLE_REQUIRED")));
+    const before = accessProofs.genuine("sso", await ssoOf(db).findOne({ _id }, { session }));
+    const isSameClient = before?.issuer === choice.issuer && before.clientId === choice.clientId;
+    const sealedSecret =
+      clientSecret === undefined ? null : sealer.seal(SSO_SECRET_PURPOSE, _id, clientSecret);
+    const secret = sealedSecret ?? (isSameClient ? before.sealedSecret : null);
+    if (secret === null) return unchanged(refused(invalid("clientSecret", "is required")));
+    const { proof: _none, ...chosen } = accessProofs.proven("sso", {
+      _id,
+      ...choice,
+      sealedSecret: secret,
+      jitRole: jit?.role ?? null,
+      updatedAt: clock(),
+    });
+    const after: SsoDocument = accessProofs.proven("sso", chosen);
+    await ssoOf(db).replaceOne({ _id }, after, { upsert: true, session });
+    await requireOfAll(context, _id, after.required, session);
+    return changed(ok(after), { before: before && auditedFields(before), after: auditedFields(after) });
+  };
+  try {
+    return await context.mutex.run(_id, () => context.transaction<Result<SsoDocument>>(write));
+  } catch (error) {
+    if (!isDuplicateKey(error)) throw error;
+    return refused(invalid("domains", "One of them, or the client, is another organization's."));
+  }
+}
+
+/** Ends sign-ins by the provider. Sessions that it began go on to their end. */
+export async function removeSso(context: WritingContext, principal: SessionPrincipal): Promise<Result<null>> {
+  const { db, mutex, transaction } = context;
+  const { organizationId: _id } = principal;
+  return await mutex.run(_id, () =>
+    transaction<Result<null>>(async (session) => {
+      if (!(await isStillOwner(context, principal, session)))
+        return unchanged(refused(refusal("ROLE_REQUIRED")));
+      const before = await ssoOf(db).findOneAndDelete({ _id }, { session });
+      if (before === null) return unchanged(refused(refusal("NOT_FOUND")));
+      await requireOfAll(context, _id, false, session);
+      return changed(ok(null), { before: auditedFields(before) });
+    }),
+  );
+}
+
+/** Everything but the secret. */
+const auditedFields = ({ clientId, domains, issuer, jitRole, required }: SsoDocument) => ({
+  issuer,
+  clientId,
+  domains,
+  required,
+  jitRole,
+});
+
+/** Writes the organization's revision, too, with which every change of its members is in conflict. */
+async function isStillOwner(
+  { accessProofs, collections: { organizations, users } }: WritingContext,
+  { organizationId, userId }: SessionPrincipal,
+  session: ClientSession,
+): Promise<boolean> {
+  await organizations.updateOne({ _id: organizationId }, { $inc: { membersRevision: 1 } }, { session });
+  const caller = await users.findOne({ _id: userId, organizationId, role: "owner" }, { session });
+  return accessProofs.genuine("user", caller) !== null;
+}
+
+/** Writes it where every request finds it; a record that is not genuine stays so. */
+async function requireOfAll(
+  { accessProofs, collections: { users } }: WritingContext,
+  organizationId: string,
+  isRequired: boolean,
+  session: ClientSession,
+): Promise<void> {
+  const found = await users.find({ organizationId }, { session }).toArray();
+  const changes = found.filter(
+    (user) => (user.ssoRequired === true) !== isRequired && accessProofs.genuine("user", user) !== null,
+  );
+  const writes = changes.map((user): AnyBulkWriteOperation<UserDocument> => {
+    const ssoRequired = isRequired ? (true as const) : undefined;
+    const { proof } = accessProofs.changed("user", user, { ssoRequired });
+    const update = isRequired
+      ? { $set: { ssoRequired: true as const, proof } }
+      : { $set: { proof }, $unset: { ssoRequired: "" as const } };
+    return { updateOne: { filter: { _id: user._id }, update } };
+  });
+  if (writes.length > 0) await users.bulkWrite(writes, { session });
+}
