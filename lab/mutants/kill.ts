@@ -6,6 +6,11 @@ import { BooksRun } from "../../test/domain/ledger/books/run.ts";
 import { LedgerRun } from "../../test/domain/ledger/run.ts";
 import type { LedgerDomain } from "../../test/domain/ledger/world.ts";
 import { SpendLimitsRun, steps } from "../../test/domain/spend-limits/run.ts";
+import {
+  judgeRestricted,
+  restrictedPayments,
+  type RestrictionsDomain,
+} from "../../test/domain/restrictions-model.ts";
 import { lives } from "../../test/domain/life/actions.ts";
 import { type LifeDomain, LifeRun } from "../../test/domain/life/run.ts";
 
@@ -40,3 +45,6 @@ export const killInSpendLimits = (domain: () => LedgerDomain, seed: number): Kil
 
 export const killInLife = (domain: () => LifeDomain, seed: number): Kill | null =>
   kill(lives, (life) => new LifeRun(life, domain()).play(), seed);
+
+export const killInRestrictions = (domain: () => RestrictionsDomain, seed: number): Kill | null =>
+  kill(restrictedPayments, (restricted) => judgeRestricted(restricted, domain()), seed);

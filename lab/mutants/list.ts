@@ -2,10 +2,18 @@ import type { LedgerDomain } from "../../test/domain/ledger/world.ts";
 import type { LifeDomain } from "../../test/domain/life/run.ts";
 import { accountMutants } from "./accounts.ts";
 import { bookMutants } from "./books.ts";
-import { type Kill, killInBooks, killInLedger, killInLife, killInSpendLimits } from "./kill.ts";
+import {
+  type Kill,
+  killInBooks,
+  killInLedger,
+  killInLife,
+  killInRestrictions,
+  killInSpendLimits,
+} from "./kill.ts";
 import { levelMutants } from "./levels.ts";
 import { lifeMutants } from "./life.ts";
 import type { Mutant } from "./mutant.ts";
+import { restrictionMutants } from "./restrictions.ts";
 import { spendLimitMutants } from "./spend-limits.ts";
 import { paymentMutants } from "./payments.ts";
 
@@ -46,5 +54,6 @@ export const lists: readonly Listed[] = [
   inLedger("all levels, and roll-overs", levelMutants),
   listed("books of payments", bookMutants, killInBooks),
   listed("spend limits by period", spendLimitMutants, killInSpendLimits),
+  listed("restrictions", restrictionMutants, killInRestrictions),
   inLife("an agent's life", lifeMutants),
 ];

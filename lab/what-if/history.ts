@@ -76,14 +76,15 @@ const policyOf = (random: Random, payments: number): BudgetPolicy => ({
   ...(random.chance(0.5) ? { spendLimits: [{ period: "week", limitCents: 600_000 }] } : {}),
 });
 
+const level = (capCents: number | null, rules: SimulatedLevel["rules"]): SimulatedLevel => ({
+  cap: { capCents, version: 1, spendLimits: [{ period: "day", limitCents: 2_500_000 }] },
+  rules,
+  restrictions: undefined,
+  earlier: NONE,
+});
+
 export function historyOf(random: Random, count: number): History {
   const offsets = zoneOffsets("Europe/Berlin", BEGAN_AT - DAY_MS, BEGAN_AT + 400 * DAY_MS, 6 * HOUR_MS);
-  const level = (capCents: number | null, rules: SimulatedLevel["rules"]): SimulatedLevel => ({
-    cap: { capCents, version: 1, spendLimits: [{ period: "day", limitCents: 2_500_000 }] },
-    rules,
-    restrictions: undefined,
-    earlier: NONE,
-  });
   const project: SimulatedProject = {
     ...level(null, PROJECT_RULES),
     calendar: { ...UTC_CALENDAR, resetMinutes: 240, weekStart: 2 },
@@ -304,7 +305,12 @@ class Recording {
     const { approval, books, denial, deniedAt, revision, sequence, status, windowAt = null } = payment;
     const past: PastPayment = {
       ...facts,
-      ...{ books, deniedAt, revision, sequence, status, windowAt },
+      books,
+      deniedAt,
+      revision,
+      sequence,
+      status,
+      windowAt,
       denialCode: denial?.code ?? null,
       wasHeld: approval !== null,
     };

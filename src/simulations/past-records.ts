@@ -86,7 +86,9 @@ export class PastRecords {
         { $match: { ...filter, status: counted, createdAt: { $lt: until } } },
         {
           $project: {
-            ...{ agentId: 1, teamId: 1, projectId: 1 },
+            agentId: 1,
+            teamId: 1,
+            projectId: 1,
             cents: { $add: ["$amountCents", { $sum: "$moved.cents" }] },
             at: { $ifNull: ["$ledgerState.windowAt", "$createdAt"] },
           },
@@ -131,7 +133,6 @@ export class PastRecords {
     };
     const names = [...new Set(payments.map(({ comparedRecipient }) => comparedRecipient))];
     const hosts = [...new Set(payments.flatMap(({ host }) => host ?? []))];
-    const payee = (...fields: string[]) => ({ $group: { _id: { $concat: fields } } });
     const found = await Promise.all([
       transactions
         .aggregate<{ _id: string }>([
@@ -187,3 +188,5 @@ export const pastPaymentOf = (record: PastRecord): PastPayment => {
     revision: record.revision,
   };
 };
+
+const payee = (...fields: string[]) => ({ $group: { _id: { $concat: fields } } });

@@ -137,7 +137,12 @@ export class Simulations {
       startsAt: startsAt.getTime(),
     });
     const run: Run = {
-      ...{ documents, earlier, simulation, since: since.at, startsAt, target },
+      documents,
+      earlier,
+      simulation,
+      since: since.at,
+      startsAt,
+      target,
       asksForPayees: asksForPayees(rules),
       payees: new Set(),
     };

@@ -191,7 +191,7 @@ describe("spend limits over HTTP", () => {
     ]);
     const calendar = { token, id: projectId, body: SIMULATED.simulateProjectCalendar };
     const answers = await Promise.all([1, 2].map(() => world.api.call("simulateProjectCalendar", calendar)));
-    expect(answers.map(({ status }) => status).toSorted()).to.deep.equal([200, 429]);
+    expect(answers.map(({ status }) => status)).to.have.members([200, 429]);
   });
 });
 

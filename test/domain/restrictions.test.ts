@@ -1,4 +1,5 @@
 import { expect } from "chai";
+import * as fc from "fast-check";
 import {
   forbiddenBy,
   type Forbidden,
@@ -9,6 +10,8 @@ import {
   type Restrictions,
 } from "../../src/domain/rules/restrictions.ts";
 import { comparedPayment, type RuledPayment } from "../../src/domain/rules/checks.ts";
+import { seed } from "../support/seed.ts";
+import { judgeRestricted, restrictedPayments, restrictionsDomain } from "./restrictions-model.ts";
 import { TestAccount } from "./support/account.ts";
 import { human, profile } from "./support/actor.ts";
 
@@ -64,6 +67,11 @@ describe("restrictions", () => {
       }
     });
   }
+
+  it("random lists of three levels forbid what a plain model says", () => {
+    const plain = fc.property(restrictedPayments, (each) => judgeRestricted(each, restrictionsDomain));
+    fc.assert(plain, { seed, numRuns: 500 });
+  });
 
   it("never overrides only; levels whose lists share nothing allow nothing", () => {
     const both = { recipients: { only: ["Shop"], never: ["Shop"] } };

@@ -42,7 +42,8 @@ export class AccountAudit {
       return mustEqual(reply, { kind: "version_conflict", version: model.version }, "a stale version");
     }
     const before = model.policy;
-    model.policy = { ...before, ...command.patch };
+    const { spendLimits = [], ...policy } = { ...before, ...command.patch };
+    model.policy = { ...policy, ...(spendLimits.length === 0 ? {} : { spendLimits }) };
     model.version += 1;
     if (model.policy.budgetCents !== before.budgetCents) this.#changeChildOf(model.teamId);
     this.#books.count("policy changed");
@@ -165,6 +166,7 @@ export class AccountAudit {
     this.#books.count("budget replaced");
     if (own !== null && level.capCents !== command.capCents) this.#changeChildOf(null);
     this.#setCap(own, command.capCents);
+    this.#books.level(own).spendLimits = command.spendLimits ?? this.#books.level(own).spendLimits;
     const teams = command.kind === "replace_project" ? command.teams : [];
     for (const { capCents, teamId } of teams) {
       if (this.#books.level(teamId).capCents !== capCents) this.#setCap(teamId, capCents);

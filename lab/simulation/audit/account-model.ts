@@ -6,6 +6,7 @@ import type { Totals } from "../../../src/domain/ledger/state.ts";
 import { type BookedPayment, sum } from "./booked-payment.ts";
 import { EventModel } from "./event-model.ts";
 import { must } from "./violation.ts";
+import { type CountedPart, countedSince } from "./windows-model.ts";
 
 /** A payment as the book has it: what may become of it, in the slowest and plainest way. */
 export interface PaymentModel {
@@ -106,6 +107,10 @@ export class AccountModel {
   readonly journal = new EventModel();
   readonly byKey = new Map<string, PaymentModel>();
   readonly payments: PaymentModel[] = [];
+  /** Amounts of its payments, by when they count in windows. */
+  readonly parts = new Map<string, readonly CountedPart[]>();
+  /** Amounts that its windows had forgotten when its account came back. */
+  #forgotten: readonly (readonly CountedPart[])[] = [];
   name: string;
   policy: BudgetPolicy;
   version = 1;
@@ -190,6 +195,11 @@ export class AccountModel {
   /** Its account was dropped, and came back with what the records say was counted last. */
   cameBack(day: string): void {
     this.#newestDay = day;
+    this.#forgotten = [...this.parts.values()];
+  }
+
+  countedSince(since: number): number {
+    return countedSince(this.parts.values(), since) - countedSince(this.#forgotten, since);
   }
 
   /** Something was counted now: what comes later is not counted on a day before that. */
@@ -248,12 +258,21 @@ export class AccountModel {
   verdict(
     amountMc: number,
     now: number,
-    { hourMs, own }: { readonly hourMs: number; readonly own: PaymentModel | null },
+    {
+      hourMs,
+      own,
+      spend,
+    }: {
+      readonly hourMs: number;
+      readonly own: PaymentModel | null;
+      /** Verdict of its spend limits by period. */
+      readonly spend: () => Verdict | null;
+    },
   ): Verdict | null {
     if (this.status !== "active") {
       return { code: this.status === "paused" ? "AGENT_PAUSED" : "AGENT_ARCHIVED", details: null };
     }
-    return this.#amounts(amountMc, now, own) ?? this.#counts(now, hourMs, own);
+    return this.#amounts(amountMc, now, own) ?? spend() ?? this.#counts(now, hourMs, own);
   }
 
   /** Returns the usage that the agent's budget shows. */

@@ -22,8 +22,12 @@ export function auditAtRest(ours: WorldModel, books: Books): void {
   for (const teamId of [null, ...new Set([...ours.accounts.values()].map((account) => account.teamId))])
     auditTotals(ours, teamId, books);
   for (const [teamId, recorded] of books.recordedCaps) {
-    const { capCents, version } = ours.level(teamId);
-    mustEqual({ ...recorded }, { capCents, version }, `the recorded cap of ${teamId ?? "the project"}`);
+    const { capCents, spendLimits, version } = ours.level(teamId);
+    mustEqual(
+      { spendLimits: [], ...recorded },
+      { capCents, spendLimits, version },
+      `the recorded cap of ${teamId ?? "the project"}`,
+    );
   }
 }
 

@@ -65,10 +65,10 @@ export class Auditor implements Observer {
   /** Checks the ledger's figures against the book, at all three levels. */
   #expectShown(agentId: string, { account, caps }: LedgerShown): void {
     for (const [teamId, { cap, totals }] of [[null, caps.project] as const, ...Object.entries(caps.teams)]) {
-      const { capCents, reservedMc, spentMc, version } = this.#books.level(teamId);
+      const { capCents, reservedMc, spendLimits, spentMc, version } = this.#books.level(teamId);
       const where = teamId ?? "the project";
       mustEqual({ ...totals }, { spentMc, reservedMc }, `the totals of ${where}`);
-      mustEqual({ ...cap }, { capCents, version }, `the cap of ${where}`);
+      mustEqual({ spendLimits: [], ...cap }, { capCents, spendLimits, version }, `the cap of ${where}`);
     }
     if (account === null) return;
     const model = this.#books.account(agentId);

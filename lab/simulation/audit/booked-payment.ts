@@ -40,10 +40,15 @@ export class BookedPayment {
   /** The part that still counts on the payment's own day, and what was added since, by the day that it was. */
   #baseMc: number;
   readonly #addedMc = new Map<string, number>();
+  /** What was added, by the instant that it counts at in windows. */
+  #added: (readonly [at: number, mc: number])[] = [];
+  /** Instant that its amount counts at in windows, as far as nothing was added later. */
+  windowAt: number;
   /** Thousandths of a cent by which its network has exceeded limits. */
   readonly breaches = new Map<LimitName, number>();
 
-  constructor(requestedMc: number, day: string) {
+  constructor(requestedMc: number, day: string, windowAt = 0) {
+    this.windowAt = windowAt;
     this.requestedMc = requestedMc;
     this.day = day;
     this.#baseMc = requestedMc;
@@ -73,9 +78,14 @@ export class BookedPayment {
     return own + (this.#addedMc.get(day) ?? 0);
   }
 
+  /** Its amounts, by the instants that they count at in windows. */
+  get parts(): readonly (readonly [at: number, mc: number])[] {
+    return [[this.windowAt, Math.min(this.#baseMc, this.totalMc)], ...this.#added];
+  }
+
   granted(granted: Granted, day: string): void {
     this.#clearances.set(`${granted.authorization}/${granted.position}`, granted);
-    this.#count(day);
+    this.#count(day, granted.at);
   }
 
   get isCleared(): boolean {
@@ -111,8 +121,8 @@ export class BookedPayment {
         this.#clearances.delete(name);
   }
 
-  booked(day: string): void {
-    this.#count(day);
+  booked(day: string, at = 0): void {
+    this.#count(day, at);
   }
 
   /** Whether the network may still charge something. */
@@ -138,11 +148,18 @@ export class BookedPayment {
     mustEqual(inOrder(told), inOrder(this.breaches), `the breaches of ${what}`);
   }
 
-  #count(day: string): void {
+  #count(day: string, at: number): void {
     const recalled = Math.max(0, this.#sumOf("recalledMc") - this.#sumOf("creditedMc"));
     this.#baseMc = Math.min(this.#baseMc, this.heldMc + this.#sumOf("capturedMc") + recalled);
     let moreMc = Math.max(0, this.totalMc - this.#baseMc) - sum([...this.#addedMc.values()]);
     if (moreMc > 0) this.#addedMc.set(day, (this.#addedMc.get(day) ?? 0) + moreMc);
+    if (moreMc > 0) this.#added.push([at, moreMc]);
+    for (let backMc = -moreMc; backMc > 0;) {
+      const newest = this.#added.pop();
+      if (newest === undefined) break;
+      if (newest[1] > backMc) this.#added.push([newest[0], newest[1] - backMc]);
+      backMc -= newest[1];
+    }
     for (const [newest, mc] of [...this.#addedMc].toReversed()) {
       const backMc = Math.min(mc, Math.max(0, -moreMc));
       this.#addedMc.set(newest, mc - backMc);

@@ -1,6 +1,7 @@
 import type { CommandOf } from "../../../src/domain/ledger/commands.ts";
 import type { RulesVersions } from "../../../src/domain/ledger/payment.ts";
 import type { Forbidden } from "../../../src/domain/rules/restrictions.ts";
+import type { SpendLimit } from "../../../src/domain/ledger/windows.ts";
 import type { Denial, LimitDenial } from "../../../src/domain/ledger/policy.ts";
 import {
   type AccountModel,
@@ -16,10 +17,23 @@ import type { LimitName, Used } from "./booked-payment.ts";
 import type { StoppedModel } from "./account-audit.ts";
 import type { AgentModel } from "./agent-model.ts";
 import { must, mustEqual } from "./violation.ts";
+import {
+  type CountedPart,
+  countedSince,
+  minuteOf,
+  partsOf,
+  spendVerdict,
+  windowOf,
+} from "./windows-model.ts";
+
+type UsedSince = (since: number) => number;
 
 /** A project or a team: its cap, and the rules that judge payments under it. */
 export interface LevelModel {
   capCents: number | null;
+  spendLimits: readonly SpendLimit[];
+  /** Amounts of its payments, by when they count in windows. */
+  readonly parts: Map<string, readonly CountedPart[]>;
   version: number;
   rulesVersion: number;
   spentMc: number;
@@ -28,6 +42,8 @@ export interface LevelModel {
 
 const newLevel = (): LevelModel => ({
   capCents: null,
+  spendLimits: [],
+  parts: new Map(),
   version: 1,
   rulesVersion: 0,
   spentMc: 0,
@@ -43,6 +59,8 @@ export class WorldModel {
   readonly stops = new Map<string, readonly StoppedModel[]>();
   readonly #levels = new Map<string | null, LevelModel>();
   readonly #open = new Set<PaymentModel>();
+  /** The newest minute in which anything was counted: windows do not go back with the clock. */
+  #newestAt = 0;
   /** Recipients that answered restrictions forbid, with the version, by level: the project (null), a team, an agent. */
   readonly restrictions = new Map<
     string | null,
@@ -82,6 +100,16 @@ export class WorldModel {
     this.#open.add(payment);
     model.add(payment);
     this.#count(model, payment, 1);
+    if (payment.isCounted) this.#counted(payment.createdAt);
+  }
+
+  /** Instant that something counts at in windows, where it is counted now. */
+  windowsAt(now: number): number {
+    return Math.max(now, this.#newestAt);
+  }
+
+  #counted(now: number): void {
+    this.#newestAt = Math.max(this.#newestAt, minuteOf(now));
   }
 
   change(
@@ -89,14 +117,20 @@ export class WorldModel {
     payment: PaymentModel,
     how: { readonly by: "person" | "rail" | "books"; readonly change: () => void; readonly now: number },
   ): void {
+    const [was, windowAt, { day }] = [moneyOf(payment), payment.books.windowAt, payment.books];
     this.#open.add(payment);
     this.#count(model, payment, -1);
     model.change(payment, how);
     this.#count(model, payment, 1);
+    const is = moneyOf(payment);
+    const isMoved = was.reservedMc !== is.reservedMc || was.spentMc !== is.spentMc;
+    if (isMoved || day !== payment.books.day || windowAt !== payment.books.windowAt) this.#counted(how.now);
   }
 
-  #count({ teamId }: AccountModel, payment: PaymentModel, sign: 1 | -1): void {
+  #count({ parts, teamId }: AccountModel, payment: PaymentModel, sign: 1 | -1): void {
     const { reservedMc, spentMc } = moneyOf(payment);
+    for (const each of [parts, this.level(null).parts, this.level(teamId).parts])
+      each.set(payment.id, partsOf(payment));
     for (const level of [this.level(null), this.level(teamId)]) {
       level.reservedMc += sign * reservedMc;
       level.spentMc += sign * spentMc;
@@ -104,7 +138,7 @@ export class WorldModel {
   }
 
   /** Returns the use of every limit that counts for a payment. */
-  used(model: AccountModel, payment: PaymentModel, day: string): Used[] {
+  used(model: AccountModel, payment: PaymentModel, day: string, at: number): Used[] {
     const { policy } = model;
     const { reservedMc, spentMc } = moneyOf(payment);
     const [team, project] = [this.level(model.teamId), this.level(null)];
@@ -115,7 +149,18 @@ export class WorldModel {
       ["team/cap", team.capCents, team.spentMc + team.reservedMc],
       ["project/cap", project.capCents, project.spentMc + project.reservedMc],
     ];
-    return limits.map(([limit, cents, usedMc]) => ({
+    const ofWindows = [
+      ["agent", policy.spendLimits ?? [], (since: number) => model.countedSince(since)],
+      ["team", team.spendLimits, (since: number) => countedSince(team.parts.values(), since)],
+      ["project", project.spendLimits, (since: number) => countedSince(project.parts.values(), since)],
+    ] as const;
+    const windows = ofWindows.flatMap(([level, spendLimits, since]) =>
+      spendLimits.map(
+        ({ limitCents, period }) =>
+          [`${level}/${period}` as const, limitCents, since(windowOf(period, at)[0])] as const,
+      ),
+    );
+    return [...limits, ...windows].map(([limit, cents, usedMc]) => ({
       limit,
       usedMc,
       limitMc: cents === null ? null : cents * MC,
@@ -146,23 +191,43 @@ export class WorldModel {
     },
   ): Verdict | null {
     if (forbidden !== undefined && model.status === "active") return { code: forbidden.code, details: null };
+    const at = this.windowsAt(now);
+    const spend = (code: string, limits: readonly SpendLimit[] | undefined, usedSince: UsedSince) =>
+      spendVerdict(code, limits, {
+        amountMc,
+        at,
+        usedSince: (since) => usedSince(since) - (own === null ? 0 : countedSince([partsOf(own)], since)),
+      });
+    const ofAgent = (): Verdict | null =>
+      spend("SPEND_LIMIT_EXCEEDED", model.policy.spendLimits, (since) => model.countedSince(since));
+    const ofLevel = (code: string, { parts, spendLimits }: LevelModel): Verdict | null =>
+      spend(code, spendLimits, (since) => countedSince(parts.values(), since));
     const verdictOf = (hourMs: number): Verdict | null =>
-      model.verdict(amountMc, now, { hourMs, own }) ?? this.#capVerdict(model.teamId, amountMc, own);
+      model.verdict(amountMc, now, { hourMs, own, spend: ofAgent }) ??
+      this.#capVerdict(model.teamId, amountMc, own, ofLevel);
     const exact = verdictOf(HOUR);
     const longestHourMs = model.longestMs(HOUR, now);
     return (exact?.code ?? null) === seen ? exact : verdictOf(longestHourMs);
   }
 
-  #capVerdict(teamId: string, amountMc: number, own: PaymentModel | null): Verdict | null {
-    for (const [code, level] of [
-      ["TEAM_CAP_EXCEEDED", this.level(teamId)],
-      ["PROJECT_CAP_EXCEEDED", this.level(null)],
+  #capVerdict(
+    teamId: string,
+    amountMc: number,
+    own: PaymentModel | null,
+    spend: (code: string, level: LevelModel) => Verdict | null,
+  ): Verdict | null {
+    for (const [name, level] of [
+      ["TEAM", this.level(teamId)],
+      ["PROJECT", this.level(null)],
     ] as const) {
       const { capCents, reservedMc, spentMc } = level;
       const usedMc = spentMc + reservedMc - (own?.amountMc ?? 0);
-      if (capCents === null || usedMc + amountMc <= capCents * MC) continue;
-      const remaining = wholeCents(capCents * MC - usedMc);
-      return { code, details: { limit: capCents, remaining, resetsAt: null } };
+      if (capCents !== null && usedMc + amountMc > capCents * MC) {
+        const remaining = wholeCents(capCents * MC - usedMc);
+        return { code: `${name}_CAP_EXCEEDED`, details: { limit: capCents, remaining, resetsAt: null } };
+      }
+      const bySpend = spend(`${name}_SPEND_LIMIT_EXCEEDED`, level);
+      if (bySpend !== null) return bySpend;
     }
     return null;
   }

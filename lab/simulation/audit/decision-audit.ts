@@ -77,7 +77,8 @@ export class DecisionAudit {
         model.flags(amountMc, fingerprint, rules?.checks ?? [], { now, windows }),
       );
     mustEqual(new Set(flagged).size, flagged.length, "a type of rule that is named twice: types");
-    const payment = newPayment(model, command, { verdict, needsPerson: flags.size > 0, now });
+    const windowAt = this.#books.windowsAt(now);
+    const payment = newPayment(model, command, { verdict, needsPerson: flags.size > 0, now, windowAt });
     if (decision.approval !== null)
       mustEqual(decision.approval.expiresAt, now + approvalWindowSeconds * 1_000, "the end of the window");
     mustEqual([decision.createdAt, decision.day], [now, payment.books.day], "when it was decided");
@@ -133,9 +134,14 @@ export class DecisionAudit {
 function newPayment(
   model: AccountModel,
   { approvalWindowSeconds, request }: CommandOf<"pay">,
-  decided: { readonly verdict: Verdict | null; readonly needsPerson: boolean; readonly now: number },
+  decided: {
+    readonly verdict: Verdict | null;
+    readonly needsPerson: boolean;
+    readonly now: number;
+    readonly windowAt: number;
+  },
 ): PaymentModel {
-  const { needsPerson, now, verdict } = decided;
+  const { needsPerson, now, verdict, windowAt } = decided;
   const isAccepted = verdict === null;
   const { amountMc, fingerprint, keyHash, payloadHash, recipient, transactionId } = request;
   const day = model.dayOf(now);
@@ -147,7 +153,7 @@ function newPayment(
     fingerprint,
     recipient,
     amountMc,
-    books: new BookedPayment(amountMc, day),
+    books: new BookedPayment(amountMc, day, windowAt),
     createdAt: now,
     countedAt: model.countedAt(now),
     countedOn: day,

@@ -85,7 +85,7 @@ export class PaymentAudit {
     const was = payment.status;
     const change = (): void => {
       for (const report of reports) books.told(report, numberOf(report));
-      books.booked(model.dayOf(now));
+      books.booked(model.dayOf(now), this.#books.windowsAt(now));
       Object.assign(payment, { status: statusIn(books), isOver: !books.isOpen, isFollowed: true });
     };
     this.#books.change(model, payment, { by, change, now });
@@ -109,9 +109,10 @@ export class PaymentAudit {
     if (!isNews) return;
     if (isReopened) this.#books.count("taken back");
     const day = model.dayOf(now);
-    const before = this.#books.used(model, payment, day);
+    const at = this.#books.windowsAt(now);
+    const before = this.#books.used(model, payment, day, at);
     this.#told(model, payment, { by: "books", reports: command.books, now });
-    const after = this.#books.used(model, payment, day);
+    const after = this.#books.used(model, payment, day, at);
     payment.books.exceeded(before, after);
     for (const limit of payment.books.breaches.keys()) this.#books.count(`breach: ${limit}`);
     payment.books.expectBreaches(reply.payment.books, payment.id);
@@ -192,9 +193,11 @@ export class PaymentAudit {
     // Spending counts today, also for a payment put on hold yesterday.
     const day = model.dayOf(now);
     mustEqual(shown.day, day, `the day of ${payment.id}`);
+    const windowAt = books.windowsAt(now);
     const change = (): void => {
       payment.approvedAt = now;
       payment.books.day = day;
+      payment.books.windowAt = windowAt;
     };
     books.change(model, payment, { by: "person", change, now });
   }

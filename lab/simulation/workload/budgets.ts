@@ -1,13 +1,32 @@
 import type { CommandOf } from "../../../src/domain/ledger/commands.ts";
-import type { BudgetPolicy, BudgetPolicyPatch } from "../../../src/domain/ledger/policy.ts";
+import {
+  type BudgetPolicy,
+  type BudgetPolicyPatch,
+  withSpendLimits,
+} from "../../../src/domain/ledger/policy.ts";
+import { PERIODS } from "../../../src/domain/ledger/calendar.ts";
+import type { SpendLimit } from "../../../src/domain/ledger/windows.ts";
+import type { Random } from "../../random.ts";
 import { TEAMS, type World } from "../world.ts";
 
 /** Changes of budgets by people: of agents, teams and the project, near what is used of them. */
 export class Budgets {
   readonly #world: World;
+  /** Choices of limits by period leave the others as they were. */
+  readonly #limits: Random;
 
   constructor(world: World) {
     this.#world = world;
+    this.#limits = world.random.fork("spend limits");
+  }
+
+  /** Few, and near what is used. */
+  #spendLimits(usedCents: number): readonly SpendLimit[] {
+    if (!this.#limits.chance(0.25)) return [];
+    const limitCents = Math.max(0, usedCents + this.#limits.between(-50, 1_500));
+    const one = { period: this.#limits.pick(PERIODS), limitCents };
+    const day = { period: "day", limitCents: this.#limits.between(100, 1_500) } as const;
+    return one.period !== "day" && this.#limits.chance(0.3) ? [day, one] : [one];
   }
 
   policy(usedCents = 0): BudgetPolicy {
@@ -20,6 +39,7 @@ export class Budgets {
       dailySpendLimitCents: some(0.3, random.between(50, 900)),
       hourlyVelocityLimit: some(0.3, random.between(0, 12)),
       dailyVelocityLimit: some(0.2, random.between(1, 60)),
+      ...withSpendLimits(this.#spendLimits(usedCents)),
     };
   }
 
@@ -33,7 +53,7 @@ export class Budgets {
       ? { budgetCents: policy.budgetCents }
       : random.chance(0.5)
         ? { autoApprovalThresholdCents: policy.autoApprovalThresholdCents }
-        : { ...policy };
+        : { spendLimits: [], ...policy };
     const requestId = this.#world.nextId("request");
     void this.#world.request((process) =>
       process.submit({ kind: "change_policy", agentId, patch, version, requestId }),
@@ -50,6 +70,7 @@ export class Budgets {
       kind: "replace_project",
       version: this.#version(this.#world.capOf(null).version),
       capCents: this.#cap(null),
+      ...this.#someLimits(null),
       teams,
       requestId: this.#world.nextId("request"),
     });
@@ -73,6 +94,7 @@ export class Budgets {
       teamId,
       version: this.#version(this.#world.capOf(teamId).version),
       capCents: this.#cap(teamId),
+      ...this.#someLimits(teamId),
       agents: live.map(([agentId, { account }]) => ({
         agentId,
         budgetCents: random.chance(0.2)
@@ -96,12 +118,20 @@ export class Budgets {
     return account === undefined ? 0 : account.spentCents + account.reservedCents;
   }
 
+  /** Left out, they stay. */
+  #someLimits(teamId: string | null): { readonly spendLimits?: readonly SpendLimit[] } {
+    return this.#limits.chance(0.5) ? { spendLimits: this.#spendLimits(this.#usedWithin(teamId)) } : {};
+  }
+
+  #usedWithin(teamId: string | null): number {
+    const within = this.#world.profiles.filter((profile) => teamId === null || profile.teamId === teamId);
+    return within.reduce((cents, { agentId }) => cents + this.#usedBy(agentId), 0);
+  }
+
   /** A cap near what is used: little is left, nothing, or less than that; sometimes none at all. */
   #cap(teamId: string | null): number | null {
-    const { profiles, random } = this.#world;
+    const { random } = this.#world;
     if (random.chance(0.35)) return null;
-    const within = profiles.filter((profile) => teamId === null || profile.teamId === teamId);
-    const used = within.reduce((cents, { agentId }) => cents + this.#usedBy(agentId), 0);
-    return Math.max(0, used + random.between(-100, random.chance(0.3) ? 150 : 2_500));
+    return Math.max(0, this.#usedWithin(teamId) + random.between(-100, random.chance(0.3) ? 150 : 2_500));
   }
 }

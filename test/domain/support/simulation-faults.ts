@@ -60,7 +60,7 @@ function under(
         spentMc: level.totals.spentMc + is.totals.spentMc - was.totals.spentMc,
         reservedMc: level.totals.reservedMc + is.totals.reservedMc - was.totals.reservedMc,
       };
-      return { ...level, rulesVersion: is.rulesVersion, totals };
+      return { ...level, rulesVersion: is.rulesVersion, totals, windows: is.windows };
     });
     return reply;
   };
@@ -136,6 +136,12 @@ export const simulationFaults: readonly SimulationFault[] = [
     complaint: "a payment of",
     seed: 6,
     domain: () => judging(under(PAYING, (level, teamId) => (teamId === null ? raised(level, 1) : level))),
+  },
+  {
+    fault: "limits by period of team and project are not checked",
+    complaint: "a payment of",
+    domain: () =>
+      judging(under(PAYING, ({ cap: { spendLimits: _unchecked, ...cap }, ...level }) => ({ ...level, cap }))),
   },
   {
     fault: "what is used of the caps is read before an await",
@@ -281,7 +287,7 @@ export const simulationFaults: readonly SimulationFault[] = [
   {
     fault: "a revoked key pays on",
     complaint: "a dead key's payment",
-    seed: 1,
+    seed: 2,
     domain: () =>
       judging((ledger, command, now) =>
         command.kind === "follow_agent" && command.keyId === null && !command.isArchived
