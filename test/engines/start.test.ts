@@ -289,5 +289,8 @@ describe("The embedded engines", () => {
       embedded: false,
     });
     expect(await enginesOnDataDir()).to.deep.equal([]);
+    const misspelt = { ...given, CARD_ISSUER: "simulater" };
+    await running?.stop();
+    expect((await engineErrorOf(start({ env: misspelt }), "CONFIG")).message).to.include("CARD_ISSUER");
   });
 });

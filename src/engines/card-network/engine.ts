@@ -2,6 +2,7 @@ import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { builtFile } from "../../lib/package-root.ts";
 import { childEnvironment } from "../environment.ts";
+import { EngineError } from "../errors.ts";
 import { LOOPBACK } from "../ports.ts";
 import type { EngineSpec } from "../supervisor.ts";
 
@@ -17,8 +18,12 @@ export interface CardNetworkEngineOptions {
 
 export const cardNetworkFolder = (dataDir: string): string => path.join(dataDir, "card-network");
 
-/** Whether the environment asks for the simulated card network. */
-export const isCardNetworkWanted = (env: NodeJS.ProcessEnv): boolean => env["CARD_ISSUER"] === "simulator";
+/** Whether the environment asks for the simulated card network. Throws EngineError CONFIG for any other. */
+export function isCardNetworkWanted(env: NodeJS.ProcessEnv): boolean {
+  const wanted = env["CARD_ISSUER"] ?? "";
+  if (wanted === "" || wanted === "simulator") return wanted !== "";
+  throw new EngineError("CONFIG", "CARD_ISSUER is not simulator, which is all that can be started.");
+}
 
 /** The simulated card network on loopback; ready once it answers. */
 export const cardNetworkSpec = ({ dataDir, env, logFile, port }: CardNetworkEngineOptions): EngineSpec => ({
@@ -26,7 +31,10 @@ export const cardNetworkSpec = ({ dataDir, env, logFile, port }: CardNetworkEngi
   binary: process.execPath,
   args: [
     builtFile("src/engines/card-network/main.ts"),
-    ...["--port", String(port), "--books", cardNetworkFolder(dataDir)],
+    "--port",
+    String(port),
+    "--books",
+    cardNetworkFolder(dataDir),
   ],
   env: childEnvironment(env),
   logFile,

@@ -18,15 +18,8 @@ import { Random } from "../../../lab/random.ts";
 import { seed } from "../../support/seed.ts";
 import { shortOrSoak } from "../../support/soak.ts";
 import { CardOwner } from "./owner.ts";
-import { cardOf, expectTotals, joinedBooks, play } from "./plays.ts";
+import { cardOf, expectTotals, joinedBooks, MERCHANT, play } from "./plays.ts";
 
-const MERCHANT = {
-  name: "Rocket Rides",
-  category: "taxicabs_limousines",
-  category_code: "4121",
-  network_id: "1",
-  country: "US",
-};
 const API_KEY = "rk_test_1";
 const AUTHORIZATION_SECRET = "whsec_authorizations";
 

@@ -12,7 +12,7 @@ import type { CardNetwork } from "../../../src/engines/card-network/network.ts";
 import type { Authorization, Dispute, Transaction } from "../../../src/engines/card-network/shapes.ts";
 import type { Random } from "../../../lab/random.ts";
 
-const MERCHANT = {
+export const MERCHANT = {
   name: "Rocket Rides",
   category: "taxicabs_limousines",
   category_code: "4121",
