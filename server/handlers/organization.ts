@@ -28,9 +28,9 @@ export function organizationHandlers({
     if (organization === null) throw new Error("a caller's organization has lost its record");
     const [treasury, connection] = await Promise.all([
       treasuryOf(organization._id),
-      cardConnections.of(organization._id),
+      cardConnections.recordOf(organization._id),
     ]);
-    const rails = railModesOf(wallets, connection?.record ?? null);
+    const rails = railModesOf(wallets, connection);
     const shown = { ...organizationView(organization), ...settingsOf(organization), treasury, rails };
     return ok({ body: { organization: shown } });
   };

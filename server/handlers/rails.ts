@@ -8,7 +8,7 @@ import {
   IssuerUnreachable,
   type Trial,
 } from "../../src/payments/card-issuer.ts";
-import type { CardConnection } from "../../src/rails/card/connections.ts";
+import type { CardConnection, CardConnectionDocument } from "../../src/rails/card/connections.ts";
 import { CHECK_CENTS, CHECK_PREFIX } from "../../src/rails/card/inbound.ts";
 import { railModesOf } from "../../src/rails/rails.ts";
 import { transactionView } from "../../src/views/views.ts";
@@ -36,7 +36,7 @@ const OTHER_ACCOUNT = refusal(
 );
 
 /** The parts of a connection that the audit log keeps. */
-const noted = ({ record: { issuer, hasAuthorizationSecret, isTest, keyHint } }: CardConnection) => ({
+const noted = ({ issuer, hasAuthorizationSecret, isTest, keyHint }: CardConnectionDocument) => ({
   issuer,
   isTest,
   keyHint,
@@ -47,7 +47,7 @@ const noted = ({ record: { issuer, hasAuthorizationSecret, isTest, keyHint } }: 
 export function railHandlers(dependencies: HandlerDependencies): RailHandlers {
   const { baseUrl, cardConnections: connections, cards, collections, wallets } = dependencies;
 
-  const viewOf = ({ id, record }: CardConnection) => ({
+  const viewOf = ({ _id: id, ...record }: CardConnectionDocument) => ({
     id,
     issuer: record.issuer,
     isTest: record.isTest,
@@ -70,13 +70,14 @@ export function railHandlers(dependencies: HandlerDependencies): RailHandlers {
 
   return {
     async listRails(_input, { principal: { organizationId } }) {
-      const connection = await connections.fresh(organizationId);
-      const rails = railModesOf(wallets, connection?.record ?? null);
+      const record = await connections.recordOf(organizationId);
+      const isUsable = record !== null && connections.kindOf(record.issuer) !== null;
+      const usable = isUsable ? await connections.fresh(organizationId) : null;
       return ok({
         body: {
-          rails,
-          connection: connection === null ? null : viewOf(connection),
-          balanceCents: connection === null ? null : await balanceOf(connection.issuer),
+          rails: railModesOf(wallets, record),
+          connection: record === null ? null : viewOf(record),
+          balanceCents: usable === null ? null : await balanceOf(usable.issuer),
           issuers: connections.issuers,
         },
       });
@@ -97,7 +98,7 @@ export function railHandlers(dependencies: HandlerDependencies): RailHandlers {
         return refused(refusal("VALIDATION_FAILED", undefined, { issues }));
       }
       const secret = authorizationSecret ?? known?.account.authorizationSecret ?? null;
-      const before = known === null ? null : noted(known);
+      const before = known === null ? null : noted(known.record);
       await audit.begin({ before, after: { issuer } });
       const id = known?.id ?? connections.newId();
       let made = known?.account.made ?? null;
@@ -116,20 +117,22 @@ export function railHandlers(dependencies: HandlerDependencies): RailHandlers {
       if (!(await connections.put(id, organizationId, issuer, account))) return refused(OTHER_ISSUER);
       const connection = await connections.fresh(organizationId);
       if (connection === null) throw new Error("a connection that was just written is gone");
-      audit.change(before, noted(connection));
-      return ok({ body: { connection: viewOf(connection) } });
+      audit.change(before, noted(connection.record));
+      return ok({ body: { connection: viewOf(connection.record) } });
     },
 
     async disconnectCardIssuer({ params: { issuer } }, { audit, principal: { organizationId } }) {
-      const connection = await connected(organizationId, issuer);
-      if (connection === null) return refused(refusal("NOT_FOUND"));
-      if (await cards.hasOpen(connection)) return refused(refusal("RAIL_IN_USE"));
-      const before = noted(connection);
+      const record = await connections.recordOf(organizationId);
+      if (record?.issuer !== issuer) return refused(refusal("NOT_FOUND"));
+      if (await cards.hasOpen(record._id)) return refused(refusal("RAIL_IN_USE"));
+      const before = noted(record);
       await audit.begin({ before, after: null });
-      const ended = await reached(connection.issuer.tearDown());
+      // A process that does not know the issuer can only erase the key.
+      const connection = connections.kindOf(issuer) === null ? null : await connected(organizationId, issuer);
+      const ended = connection === null ? null : await reached(connection.issuer.tearDown());
       // A key that was revoked at the issuer can remove nothing there, and has to go all the same.
-      if (!ended.ok && ended.code !== "KEY_REFUSED") return refused(ended.refusal);
-      await connections.remove(connection);
+      if (ended?.ok === false && ended.code !== "KEY_REFUSED") return refused(ended.refusal);
+      await connections.remove(record);
       audit.change(before, null);
       return ok({ body: undefined });
     },

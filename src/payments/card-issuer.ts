@@ -1,4 +1,5 @@
 import type { DisputeReason, RailBooks } from "../domain/ledger/books.ts";
+import type { Unavailable } from "../lib/unavailable.ts";
 
 /**
  * The port of card issuers. An adapter speaks one issuer's API for one connected account, and keeps no state of its own: the rail
@@ -37,8 +38,9 @@ export interface IssuerObjects {
 }
 
 /** An issuer gave no usable answer: time-out, connection, 429, 5xx. */
-export class IssuerUnreachable extends Error {
+export class IssuerUnreachable extends Error implements Unavailable {
   override readonly name = "IssuerUnreachable";
+  readonly isUnavailable = true;
 }
 
 /** An issuer has refused a call for good. `reason` is for people, and names no secret. */

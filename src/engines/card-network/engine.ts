@@ -31,7 +31,10 @@ export const cardNetworkSpec = ({ dataDir, env, logFile, port }: CardNetworkEngi
   binary: process.execPath,
   args: [
     builtFile("src/engines/card-network/main.ts"),
-    ...["--port", String(port), "--books", cardNetworkFolder(dataDir)],
+    "--port",
+    String(port),
+    "--books",
+    cardNetworkFolder(dataDir),
   ],
   env: childEnvironment(env),
   logFile,

@@ -4,7 +4,7 @@ import { z } from "zod";
 import type { Decision, Endpoint, NetworkEvent, Settings } from "./shapes.ts";
 
 const DELIVERY_TIMEOUT_MS = 10_000;
-const DELIVERIES_MAX = 4;
+const DELIVERIES_MAX = 6;
 const BACKOFF_MS = 500;
 const decisionSchema = z.object({ approved: z.boolean() });
 

@@ -7,6 +7,7 @@ import type { CardIssuer, CardIssuerKind, IssuerAccount, IssuerObjects } from ".
 import type { Clock } from "../../payments/ports.ts";
 import type { Sealer } from "../../secrets/sealer.ts";
 import { COLLECTIONS } from "../../store/documents.ts";
+import type { Unavailable } from "../../lib/unavailable.ts";
 import type { Indexes } from "../../store/indexes.ts";
 
 /** An organization's account at a card issuer. */
@@ -72,6 +73,12 @@ const sealedAccount = z.object({
     .nullable(),
 });
 
+/** A card's connection is gone, this process knows no such issuer, or the issuer refuses what has to be repeated. */
+export class IssuerUnusable extends Error implements Unavailable {
+  override readonly name = "IssuerUnusable";
+  readonly isUnavailable = true;
+}
+
 /** A connection's account, set up. */
 export type SetUpAccount = IssuerAccount & { readonly made: IssuerObjects };
 
@@ -99,6 +106,11 @@ export class CardConnections {
 
   kindOf(issuer: string): CardIssuerKind | null {
     return this.#dependencies.kinds.find(({ name }) => name === issuer) ?? null;
+  }
+
+  /** An organization's connection as it is recorded, which also a process shows that can't use it. */
+  recordOf(organizationId: string): Promise<CardConnectionDocument | null> {
+    return this.#connections.findOne({ organizationId });
   }
 
   /** An organization's connection as it was a moment ago. */
@@ -167,7 +179,7 @@ export class CardConnections {
     return true;
   }
 
-  async remove({ id, organizationId }: CardConnection): Promise<void> {
+  async remove({ _id: id, organizationId }: CardConnectionDocument): Promise<void> {
     await this.#connections.deleteOne({ _id: id });
     this.#forget(id, organizationId);
   }
@@ -189,7 +201,7 @@ export class CardConnections {
     if (record === null) return null;
     const { _id: id, organizationId, sealed } = record;
     const kind = this.kindOf(record.issuer);
-    if (kind === null) throw new Error(`no adapter for the issuer ${record.issuer}`);
+    if (kind === null) throw new IssuerUnusable(`this process knows no issuer ${record.issuer}`);
     const opened: unknown = JSON.parse(
       this.#dependencies.sealer.open(PURPOSE, boundTo(organizationId, id), sealed),
     );

@@ -8,7 +8,7 @@ import type { ChangedPayment, Clock } from "../../payments/ports.ts";
 import type { AccessProofs } from "../../secrets/access-proofs.ts";
 import { COLLECTIONS } from "../../store/documents.ts";
 import type { Indexes } from "../../store/indexes.ts";
-import type { CardConnection, CardConnections } from "./connections.ts";
+import { type CardConnection, type CardConnections, IssuerUnusable } from "./connections.ts";
 import { CardPlaces, type IssuedDocument, isIssued, placeOf } from "./places.ts";
 
 export interface IssuedCardsDependencies {
@@ -18,11 +18,6 @@ export interface IssuedCardsDependencies {
   readonly connections: CardConnections;
   /** Time that a card waits for its first authorization. */
   readonly readySeconds: number;
-}
-
-/** The connection that a card was made through is gone, or its issuer refuses what has to be repeated. */
-export class IssuerUnusable extends Error {
-  override readonly name = "IssuerUnusable";
 }
 
 export const ISSUED_CARD_INDEXES: Indexes = {
@@ -129,9 +124,12 @@ export class IssuedCards {
   async armed(ordered: Ordered, card: IssuedDocument, isRepeated: boolean): Promise<RailOutcome> {
     const known = issuedOutcome(card);
     if (known !== null) return known;
-    const { issuer } = await this.#connectionOf(card, "fresh");
-    const { agentId, amountCents, transactionId } = ordered;
-    const made = await issuer.arm({ transactionId, agentId, amountCents, isRepeated });
+    const { agentId, amountCents, organizationId, transactionId } = ordered;
+    const connection = await this.#dependencies.connections.fresh(organizationId);
+    const made =
+      connection?.id === card.connectionId
+        ? await connection.issuer.arm({ transactionId, agentId, amountCents, isRepeated })
+        : DISCONNECTED;
     await this.#noteMade(card, made);
     const after = await this.of(transactionId);
     const outcome = after === null ? null : issuedOutcome(after);
@@ -166,8 +164,8 @@ export class IssuedCards {
   }
 
   /** Whether a connection has cards that are not closed. */
-  async hasOpen({ id }: CardConnection): Promise<boolean> {
-    const open = { connectionId: id, closedAt: null, refusal: null };
+  async hasOpen(connectionId: string): Promise<boolean> {
+    const open = { connectionId, closedAt: null, refusal: null };
     return (await this.#cards.findOne(open, { projection: { _id: 1 } })) !== null;
   }
 
@@ -211,16 +209,18 @@ export class IssuedCards {
       yield { transactionId, changedAt: since };
   }
 
-  async #connectionOf(card: IssuedDocument, how: "fresh" | "cached" = "cached"): Promise<CardConnection> {
+  async #connectionOf(card: IssuedDocument): Promise<CardConnection> {
     const { connections } = this.#dependencies;
-    const { organizationOfCard } = card;
-    const found = await (how === "fresh"
-      ? connections.fresh(organizationOfCard)
-      : connections.of(organizationOfCard));
+    const found = await connections.of(card.organizationOfCard);
     if (found?.id === card.connectionId) return found;
     throw new IssuerUnusable(`the connection ${card.connectionId} of a card is gone`);
   }
 }
+
+const DISCONNECTED: IssuerResult<never> = {
+  ok: false,
+  refusal: { code: "REFUSED", reason: "The card issuer was disconnected before the card was made." },
+};
 
 const failureOf = ({ code, reason }: IssuerRefusal): NonNullable<IssuedDocument["refusal"]> => ({
   code: code === "INSUFFICIENT_FUNDS" ? code : "CARD_NOT_ISSUED",
