@@ -229,6 +229,7 @@ export const ACCESS: Readonly<Record<OperationId, Row>> = {
 
   getTransaction: manage("agents:read"),
   getTransactionStory: manage("agents:read"),
+  getTransactionExplanation: manage("agents:read"),
   listTransactions: manage("agents:read"),
   exportTransactions: manage("agents:read"),
   summarizeTransactions: manage("agents:read"),

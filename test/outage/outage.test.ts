@@ -41,6 +41,7 @@ const WITHOUT_TEMPORAL: readonly OperationId[] = [
     "streamChanges",
     "summarizeTransactions",
     "getTransactionStory",
+    "getTransactionExplanation",
     "getAgentWallet",
     "verifyAuditLog",
     "getApproval",

@@ -11,6 +11,7 @@ import type {
 import type { AuthorizationRefusal, RailBooks } from "./books.ts";
 import type { BudgetPolicy, BudgetPolicyPatch, Denial } from "./policy.ts";
 import type { Calendar, CalendarSettings, Zone } from "./calendar.ts";
+import type { LimitThen } from "./measures.ts";
 import type { PossibleDuplicate } from "./duplicates.ts";
 import type { Grant } from "./raises.ts";
 import type { Usage } from "./usage.ts";
@@ -201,6 +202,7 @@ export interface PaymentDecision {
   readonly windowAt?: number;
   /** Limits that it has brought to a threshold; left out: none. */
   readonly warnings?: readonly Warning[];
+  readonly limits: readonly LimitThen[];
   readonly denial: Denial | null;
   readonly approval: Approval | null;
 }

@@ -14,7 +14,7 @@ import type { CommandOf, LedgerReply, PaymentDecision } from "./commands.ts";
 import type { Draft } from "./draft.ts";
 import { isClosedKey, newestSimilar } from "./closed-keys.ts";
 import { possibleDuplicate } from "./duplicates.ts";
-import { limitUses } from "./measures.ts";
+import { limitsThen, limitUses } from "./measures.ts";
 import type { Account, Ledger } from "./state.ts";
 import { warningsOf, withWarnings } from "./thresholds.ts";
 import { boundsNow } from "./windows.ts";
@@ -152,7 +152,7 @@ export function statusDenial({ status }: Account): Denial | null {
 }
 
 function decisionOf(
-  { bounds, now }: Draft,
+  { bounds, ledger, now }: Draft,
   account: Account,
   command: CommandOf<"pay">,
   { denial, flaggedByRuleTypes }: Assessment,
@@ -168,6 +168,7 @@ function decisionOf(
     denial,
     approval: isHeld ? newApproval(account, command, flaggedByRuleTypes, now) : null,
     policyVersion: account.policyVersion,
+    limits: limitsThen(ledger, account, bounds, now),
   };
 }
 
@@ -206,8 +207,8 @@ function newApproval(
 
 /** The ledger's payment, composed of the submitted request and the decision that came back. */
 export function decidedPayment(request: Payment["request"], decision: PaymentDecision): Payment {
-  const { approval, countedAt, createdAt, day, denial, policyVersion, sequence, warnings, windowAt } =
-    decision;
+  const { approval, countedAt, createdAt, day, denial, limits, policyVersion, sequence } = decision;
+  const { warnings, windowAt } = decision;
   const isDenied = denial !== null;
   const isHeld = approval !== null;
   return {
@@ -218,6 +219,7 @@ export function decidedPayment(request: Payment["request"], decision: PaymentDec
     day,
     ...(windowAt === undefined ? {} : { windowAt }),
     ...(warnings === undefined ? {} : { warnings }),
+    limits,
     status: isDenied ? "denied" : "pending",
     phase: isDenied ? "done" : isHeld ? "held" : "sending",
     denial,

@@ -209,7 +209,7 @@ const isBooks = isRecord<Books>({
   breaches: areBreaches,
 });
 
-/** Records have no warnings. */
+/** Records have neither. */
 const isNothing = (_value: unknown): _value is never => false;
 
 /** A payment as its record has it; a ledger takes it back when its network touches it again. */
@@ -231,5 +231,6 @@ export const isClosedPayment = isRecord<StoredPayment>({
   books: orNull(isBooks),
   policyVersion: isCount,
   warnings: optional(isNothing),
+  limits: optional(isNothing),
   revision: isCount,
 });
