@@ -1,5 +1,7 @@
 import { z } from "zod";
 import { type AuditDocument, isGenuine } from "../../src/store/audit-documents.ts";
+import { BREACH_LEVELS } from "../../src/domain/ledger/books.ts";
+import { EXPLAINED_LIMITS } from "../../src/domain/ledger/measures.ts";
 import { paymentEvents } from "../../src/domain/events.ts";
 import { deliveryId } from "../../src/domain/webhooks/delivery-id.ts";
 import type { ApprovalDocument, EventDocument, TransactionDocument } from "../../src/store/documents.ts";
@@ -17,11 +19,25 @@ import type { Handlers } from "./types.ts";
 /** More than a payment ever has: its entries are its decisions, and what was refused about it. */
 const ENTRIES_MAX = 50;
 
+const version = z.int().nullable();
+
 /** As the audit log keeps it (src/domain/audit/payment-decisions.ts). */
 const decided = z.object({
   outcome: z.enum(["approved", "held", "denied"]),
   policyVersion: z.int().nullable(),
   flaggedByRuleTypes: z.array(z.string()),
+  limits: z
+    .array(
+      z.object({
+        level: z.enum(BREACH_LEVELS),
+        limit: z.enum(EXPLAINED_LIMITS),
+        value: z.int(),
+        used: z.int(),
+      }),
+    )
+    .nullable()
+    .optional(),
+  rulesVersions: z.object({ project: version, team: version, agent: version }).optional(),
 });
 
 /** Everything that is known of one payment, put together from where each part is kept. */
@@ -31,7 +47,7 @@ export function transactionStoryHandlers({
   webhooks: {
     collections: { deliveries, endpoints },
   },
-}: HandlerDependencies): Pick<Handlers, "getTransactionStory"> {
+}: HandlerDependencies): Pick<Handlers, "getTransactionExplanation" | "getTransactionStory"> {
   const { auditLog, events } = collections;
 
   /** Events have ids that are made of the payment's. */
@@ -78,37 +94,55 @@ export function transactionStoryHandlers({
     return decided.safeParse(entry?.decision).data ?? null;
   }
 
+  async function storyOf(target: TransactionDocument, principal: ManagementPrincipal) {
+    const { organizationId } = target;
+    const seesAll = isAdmin(principal);
+    const recorded = recordsOf(collections, target);
+    const [{ approval, transaction }, published, railSteps, decision, entries] = await Promise.all([
+      recorded,
+      recorded.then(eventsOf),
+      RAIL_FOLDERS[target.rail].stepsOf(collections, target),
+      decisionOn(target),
+      seesAll ? entriesOf(target) : null,
+    ]);
+    const sent = seesAll ? await deliveriesOf(organizationId, published) : null;
+    const story = {
+      transaction: transactionView(transaction),
+      approval: approval && approvalView(approval),
+      decision: decision && decidedView(decision),
+      railSteps,
+      events: published.map(({ _id, createdAt, type }) => ({
+        id: _id,
+        type,
+        createdAt: createdAt.toISOString(),
+      })),
+      webhookDeliveries: sent,
+      auditEntries: entries && entries.map(auditEntryView),
+    };
+    const policy = decision?.policyVersion ?? null;
+    const versions = { ...(decision?.rulesVersions ?? NO_RULES), policy };
+    return { story, limits: decision?.limits ?? null, versions };
+  }
+
   return {
     async getTransactionStory(_input, { principal, target }) {
-      const { organizationId } = target;
-      const seesAll = isAdmin(principal);
-      const recorded = recordsOf(collections, target);
-      const [{ approval, transaction }, published, railSteps, decision, entries] = await Promise.all([
-        recorded,
-        recorded.then(eventsOf),
-        RAIL_FOLDERS[target.rail].stepsOf(collections, target),
-        decisionOn(target),
-        seesAll ? entriesOf(target) : null,
-      ]);
-      const sent = seesAll ? await deliveriesOf(organizationId, published) : null;
-      return ok({
-        body: {
-          transaction: transactionView(transaction),
-          approval: approval && approvalView(approval),
-          decision,
-          railSteps,
-          events: published.map(({ _id, createdAt, type }) => ({
-            id: _id,
-            type,
-            createdAt: createdAt.toISOString(),
-          })),
-          webhookDeliveries: sent,
-          auditEntries: entries && entries.map(auditEntryView),
-        },
-      });
+      return ok({ body: (await storyOf(target, principal)).story });
+    },
+
+    async getTransactionExplanation(_input, { principal, target }) {
+      const { story, ...explained } = await storyOf(target, principal);
+      return ok({ body: { ...story, ...explained } });
     },
   };
 }
+
+const NO_RULES = { project: null, team: null, agent: null };
+
+const decidedView = ({ flaggedByRuleTypes, outcome, policyVersion }: z.output<typeof decided>) => ({
+  outcome,
+  policyVersion,
+  flaggedByRuleTypes,
+});
 
 interface PaymentRecords {
   readonly approval: ApprovalDocument | null;

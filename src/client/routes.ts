@@ -66,6 +66,7 @@ export const ROUTES = {
   getTeamBudget: { method: "GET", path: "/v1/teams/:id/budget" },
   getTeamRestrictions: { method: "GET", path: "/v1/teams/:id/restrictions" },
   getTransaction: { method: "GET", path: "/v1/transactions/:id" },
+  getTransactionExplanation: { method: "GET", path: "/v1/transactions/:id/explanation" },
   getTransactionStory: { method: "GET", path: "/v1/transactions/:id/story" },
   getWebhook: { method: "GET", path: "/v1/webhooks/:id" },
   getWebhookDelivery: { method: "GET", path: "/v1/webhooks/:id/deliveries/:deliveryId" },

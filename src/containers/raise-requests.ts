@@ -78,10 +78,26 @@ export class RaiseRequests {
     if (shortfalls.length === 0) return refused(refusal("RAISE_NOT_NEEDED"));
     const { _id: agentId, name: agentName, organizationId, projectId, teamId } = agent;
     const request = this.#proven({
-      ...{ _id: newUuid(), organizationId, projectId, teamId, agentId, agentName },
-      ...{ amountCents, reason, transactionId, keyHash, payloadHash: hash, shortfalls },
-      ...{ status: "pending", decision: null, raised: [], feedback: null, resolvedBy: null },
-      ...{ resolvedAt: null, createdAt: now, openOf: agentId },
+      _id: newUuid(),
+      organizationId,
+      projectId,
+      teamId,
+      agentId,
+      agentName,
+      amountCents,
+      reason,
+      transactionId,
+      keyHash,
+      payloadHash: hash,
+      shortfalls,
+      status: "pending",
+      decision: null,
+      raised: [],
+      feedback: null,
+      resolvedBy: null,
+      resolvedAt: null,
+      createdAt: now,
+      openOf: agentId,
     });
     try {
       await collections.raiseRequests.insertOne(request);

@@ -102,7 +102,12 @@ export function budgetPolicyView(view: AccountView): BudgetPolicyView {
     spendLimits: spendLimitsView(view.spendLimits),
     version: view.policyVersion,
     usage: {
-      ...{ spentCents, reservedCents, remainingCents, todayCents, lastHourCount, todayCount },
+      spentCents,
+      reservedCents,
+      remainingCents,
+      todayCents,
+      lastHourCount,
+      todayCount,
       increases: increasesView(increases),
     },
   };

@@ -143,6 +143,7 @@ describe("agents over HTTP", () => {
       todayCents: 600,
       lastHourCount: 2,
       todayCount: 2,
+      increases: [],
     });
   });
 

@@ -64,6 +64,10 @@ describe("decisions on payments in the audit log", () => {
           recipient: "a shop",
           merchantCategory: "5411",
         },
+        limits: [
+          { level: "agent", limit: "per_transaction", value: 5_000, used: 0 },
+          { level: "agent", limit: "budget", value: 10_000, used: 0 },
+        ],
         outcome: "approved",
         code: null,
         reason: null,

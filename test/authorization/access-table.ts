@@ -258,6 +258,7 @@ export const ACCESS: Readonly<Record<OperationId, Row>> = {
 
   getTransaction: read("agents:read"),
   getTransactionStory: read("agents:read"),
+  getTransactionExplanation: read("agents:read"),
   listTransactions: read("agents:read"),
   exportTransactions: read("agents:read"),
   summarizeTransactions: read("agents:read"),

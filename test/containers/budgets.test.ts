@@ -112,7 +112,7 @@ describe("budgets of projects and teams over HTTP", () => {
 
   it("a project's has no cap at first; a PUT raises its version and that of teams it changes", async () => {
     const { teamId } = world.organization;
-    const usage = { spentCents: 0, reservedCents: 0, remainingCents: null };
+    const usage = { spentCents: 0, reservedCents: 0, remainingCents: null, increases: [] };
     const agent = await world.agent({ budgetCents: 700 });
     expect(await budgets.team()).to.deep.equal({
       capCents: null,

@@ -36,6 +36,7 @@ describe("caps over wallet payments", () => {
       spentCents: CAP,
       reservedCents: 0,
       remainingCents: 0,
+      increases: [],
     });
   });
 });

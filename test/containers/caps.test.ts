@@ -45,6 +45,7 @@ describe("caps of projects and teams over HTTP", () => {
       spentCents: 300,
       reservedCents: 0,
       remainingCents: 500,
+      increases: [],
     });
     expect((await budgets.project()).usage.remainingCents).to.equal(0);
   });

@@ -17,12 +17,14 @@ const TOOLSET = [
   "list_payments",
   "cancel_payment",
   "get_denial_feedback",
+  "request_raise",
   "get_wallet",
 ];
 const PAYS = ["create_card_payment", "create_wallet_payment", "pay_x402_request"];
 /** Tools that reach beyond the service. */
 const LOOKS_OUTSIDE = [...PAYS, "check_payment"];
-const WRITES = [...PAYS, "cancel_payment"];
+const DESTROYS = [...PAYS, "cancel_payment"];
+const WRITES = [...DESTROYS, "request_raise"];
 
 const input = z.strictObject({
   type: z.literal("object"),
@@ -73,7 +75,7 @@ describe("the catalogue of MCP tools", () => {
       expect(tool.description).to.be.a("string").and.to.have.length.above(40);
       expect(tool.title).to.be.a("string");
       expect(hints.readOnlyHint, tool.name).to.equal(!WRITES.includes(tool.name));
-      expect(hints.destructiveHint).to.equal(WRITES.includes(tool.name));
+      expect(hints.destructiveHint).to.equal(DESTROYS.includes(tool.name));
       expect(hints.openWorldHint).to.equal(LOOKS_OUTSIDE.includes(tool.name));
       expect(hints.idempotentHint).to.equal(true);
     }
@@ -118,6 +120,10 @@ describe("the catalogue of MCP tools", () => {
       list_payments: [["cursor", "limit", "status"], []],
       cancel_payment: [["transactionId"], ["transactionId"]],
       get_denial_feedback: [["transactionId"], []],
+      request_raise: [
+        ["amountCents", "idempotencyKey", "reason", "transactionId", "waitSeconds"],
+        ["amountCents", "idempotencyKey", "reason"],
+      ],
       get_wallet: [[], []],
     });
   });

@@ -119,6 +119,7 @@ describe("check_payment", () => {
         todayCents: 0,
         lastHourCount: 0,
         todayCount: 0,
+        increases: [],
       });
     }
     const recipient = "0x52908400098527886E0F7030069857D2E4169EE7";

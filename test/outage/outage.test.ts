@@ -42,6 +42,7 @@ const WITHOUT_TEMPORAL: readonly OperationId[] = [
     "streamChanges",
     "summarizeTransactions",
     "getTransactionStory",
+    "getTransactionExplanation",
     "getAgentWallet",
     "verifyAuditLog",
     "getApproval",

@@ -199,6 +199,7 @@ export function requestOf(id: OperationId, the: Scene, world: World) {
     getWebhookReplay: { token, id: endpointId },
     streamChanges: { token },
     getTransactionStory: { token, id: transactionId },
+    getTransactionExplanation: { token, id: transactionId },
     getApprovalContext: { token, id: approvalId },
   };
   return requests[id] ?? { token, id: agent.id };

@@ -40,6 +40,7 @@ const DECISION = {
   createdAt: 0,
   countedAt: 0,
   day: "1970-01-01",
+  limits: [],
   denial: null,
   approval: null,
 } as const;

@@ -19,7 +19,11 @@ describe("a transaction's story", () => {
 
   it("has the decision, the approval with its person, rail, events, deliveries and audit entries", async () => {
     const { id: endpointId } = await newEndpoint(world, { eventTypes: ["*"] });
-    const agent = await world.agent({ autoApprovalThresholdCents: 0 });
+    const agent = await world.agent({
+      autoApprovalThresholdCents: 0,
+      hourlyVelocityLimit: 5,
+      spendLimits: [{ period: "year", limitCents: 700 }],
+    });
     const { approvalId, transactionId } = await agent.hold();
     const held = await onceTold(transactionId, 1);
     expect(held.decision).to.deep.equal({
@@ -28,6 +32,16 @@ describe("a transaction's story", () => {
       flaggedByRuleTypes: ["agent_threshold"],
     });
     expect(held.railSteps).to.deep.equal([]);
+    const explained = { token: world.token, id: (await agent.hold()).transactionId };
+    await onceTold(explained.id, 1);
+    const explanation = await world.api.ok("getTransactionExplanation", 200, explained);
+    expect(explanation.limits).to.deep.equal([
+      { level: "agent", limit: "budget", value: 10_000, used: 100 },
+      { level: "agent", limit: "year", value: 700, used: 100 },
+      { level: "agent", limit: "hourly_velocity", value: 5, used: 1 },
+    ]);
+    expect(explanation.versions).to.deep.equal({ policy: 1, project: null, team: null, agent: null });
+    expect(explanation.approval?.flaggedByRuleTypes).to.deep.equal(["agent_threshold"]);
     await world.api.ok("approveApproval", 200, { token: world.token, id: approvalId });
     const story = await onceTold(transactionId, 3);
     expect(story.transaction.status).to.equal("approved");

@@ -114,7 +114,7 @@ describe("Servers and workers as processes of their own", () => {
     for (const teamId of teamIds.slice(0, 2)) expect(spent.get(teamId) ?? 0).to.be.at.most(700);
     await until("the records have followed", SWEPT_MS, async () => {
       const { usage } = await api.ok("getProjectBudget", 200, { token, id: project.id });
-      expect(usage).to.deep.equal({ spentCents: 3_000, reservedCents: 0, remainingCents: 0 });
+      expect(usage).to.deep.equal({ spentCents: 3_000, reservedCents: 0, remainingCents: 0, increases: [] });
       return true;
     });
     await tenant.expectBooksToAgree(SWEPT_MS);

@@ -1,5 +1,6 @@
-import { NETWORK_ENTRIES } from "../../domain/ledger/books.ts";
+import { BREACH_LEVELS, NETWORK_ENTRIES } from "../../domain/ledger/books.ts";
 import { z } from "zod";
+import { EXPLAINED_LIMITS } from "../../domain/ledger/measures.ts";
 import { reads } from "../access.ts";
 import { define } from "../define.ts";
 import {
@@ -213,6 +214,64 @@ const event = z.strictObject({
   createdAt: timestamp,
 });
 
+const story = z.strictObject({
+  transaction,
+  approval: approval.nullable(),
+  decision: decision.nullable().meta({ description: "How it was decided; null: not recorded yet." }),
+  railSteps: z.array(railStep).meta({ description: "The rail's records of it, oldest first." }),
+  events: z.array(event).meta({ description: "Oldest first." }),
+  webhookDeliveries: z
+    .array(z.strictObject({ endpointId: z.string(), eventId: z.string(), delivery }))
+    .nullable()
+    .meta({
+      description: "Deliveries to the endpoints that exist now; null: the caller may not read them.",
+    }),
+  auditEntries: z
+    .array(auditEntry)
+    .nullable()
+    .meta({ description: "Oldest first; null: the caller may not read them." }),
+});
+
+const version = z.int().nullable();
+
+export const getTransactionExplanation = define({
+  summary: "Read why a payment was decided as it was",
+  description:
+    "The payment's history, and what it was decided by: each limit of its agent, team and project with its value and its use just " +
+    "before the payment, and the versions of policy, rules and restrictions. Deliveries and audit entries are for owners and admins.",
+  tag: "Transactions",
+  access: reads("agents:read", "transaction"),
+  rate: "standard",
+  http: { method: "get", path: "/v1/transactions/:id/explanation", successStatus: 200 },
+  params: z.strictObject({ id: transactionId }),
+  output: story.extend({
+    limits: z
+      .array(
+        z
+          .strictObject({
+            level: z.enum(BREACH_LEVELS),
+            limit: z.enum(EXPLAINED_LIMITS).meta({ description: "The limit; a spend limit by its period." }),
+            value: z
+              .int()
+              .meta({ description: "What the limit was: cents, or payments of a velocity limit." }),
+            used: z.int().meta({ description: "What was used of it before the payment." }),
+          })
+          .meta({ title: "LimitThen" }),
+      )
+      .nullable()
+      .meta({ description: "The agent's first, then its team's and its project's; null: not recorded." }),
+    versions: z
+      .strictObject({
+        policy: version.meta({ description: "The agent's budget policy." }),
+        project: version.meta({ description: "The project's rules and restrictions; null: it had none." }),
+        team: version.meta({ description: "The team's rules and restrictions; null: it had none." }),
+        agent: version.meta({ description: "The agent's restrictions; null: it had none." }),
+      })
+      .meta({ description: "The versions that were in force." }),
+  }),
+  errors: ["NOT_FOUND"],
+});
+
 export const getTransactionStory = define({
   summary: "Read a transaction's full history",
   description:
@@ -225,22 +284,6 @@ export const getTransactionStory = define({
   rate: "standard",
   http: { method: "get", path: "/v1/transactions/:id/story", successStatus: 200 },
   params: z.strictObject({ id: transactionId }),
-  output: z.strictObject({
-    transaction,
-    approval: approval.nullable(),
-    decision: decision.nullable().meta({ description: "How it was decided; null: not recorded yet." }),
-    railSteps: z.array(railStep).meta({ description: "The rail's records of it, oldest first." }),
-    events: z.array(event).meta({ description: "Oldest first." }),
-    webhookDeliveries: z
-      .array(z.strictObject({ endpointId: z.string(), eventId: z.string(), delivery }))
-      .nullable()
-      .meta({
-        description: "Deliveries to the endpoints that exist now; null: the caller may not read them.",
-      }),
-    auditEntries: z
-      .array(auditEntry)
-      .nullable()
-      .meta({ description: "Oldest first; null: the caller may not read them." }),
-  }),
+  output: story,
   errors: ["NOT_FOUND"],
 });

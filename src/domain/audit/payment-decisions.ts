@@ -58,6 +58,10 @@ const recordOf = (
   decision: auditValue(decision.decision),
 });
 
+/** Null where they are not known any more. */
+const limitsOf = ({ limits }: Payment) =>
+  limits?.map(([level, limit, value, used]) => ({ level, limit, used, value })) ?? null;
+
 const agentOf = ({ agentId, name }: AgentProfile): AuditActor => ({ id: agentId, name, type: "agent" });
 
 function decided(profile: AgentProfile, payment: Payment): AuditRecord {
@@ -80,6 +84,7 @@ function decided(profile: AgentProfile, payment: Payment): AuditRecord {
       details: detailsOf(denial),
       flaggedByRuleTypes: approval?.flaggedByRuleTypes ?? [],
       inputs: { amountCents: usedCents(amountMc), currency, merchantCategory, rail, recipient },
+      limits: limitsOf(payment),
       outcome,
       policyVersion: policyVersion ?? null,
       reason: denial?.reason ?? null,

@@ -11,6 +11,7 @@ import type {
 import type { AuthorizationRefusal, RailBooks } from "./books.ts";
 import type { BudgetPolicy, BudgetPolicyPatch, Denial } from "./policy.ts";
 import type { Calendar, CalendarSettings, Zone } from "./calendar.ts";
+import type { LimitThen } from "./measures.ts";
 import type { PossibleDuplicate } from "./duplicates.ts";
 import type { Grant } from "./raises.ts";
 import type { Usage } from "./usage.ts";
@@ -208,6 +209,7 @@ export interface PaymentDecision {
   readonly warnings?: readonly Warning[];
   /** Types of rules in the shadow that would have flagged it; left out: none. */
   readonly wouldHaveFlagged?: readonly string[];
+  readonly limits: readonly LimitThen[];
   readonly denial: Denial | null;
   readonly approval: Approval | null;
 }

@@ -1,6 +1,6 @@
 import { NO_MONEY } from "./books.ts";
 import type { Calendar, PerPeriod, WindowBounds } from "./calendar.ts";
-import { moneyOf, type StoredPayment, withoutTexts, withoutWarnings } from "./payment.ts";
+import { moneyOf, type StoredPayment, withoutTexts, withoutPublished } from "./payment.ts";
 import { countedInEach, countedOn, windowAtOf } from "./counted.ts";
 import { countPayment, rollDay, type Usage } from "./usage.ts";
 import { lifecycleEventId, type LifecycleEventType } from "../events.ts";
@@ -134,7 +134,7 @@ export class Draft {
     else if (confirmedRevision === 0) account.open.set(transactionId, { ...open, confirmedRevision });
     else {
       const isPublished = confirmedRevision === payment.revision;
-      const kept = withoutTexts(isPublished ? withoutWarnings(payment) : payment);
+      const kept = withoutTexts(isPublished ? withoutPublished(payment) : payment);
       setOpen(account, kept, { ...open, confirmedRevision });
     }
   }

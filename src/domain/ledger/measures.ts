@@ -1,3 +1,5 @@
+import { usedCents } from "../money.ts";
+import { BREACH_LIMITS } from "./books.ts";
 import { usedOf } from "./caps.ts";
 import { limitNow } from "./increases.ts";
 import { type SpendLimits, usesOf, type Windows } from "./windows.ts";
@@ -5,7 +7,7 @@ import { PERIODS, type PerPeriod, type WindowBounds } from "./calendar.ts";
 import { countedInEach, countedOn } from "./counted.ts";
 import { moneyOf, type StoredPayment, totalOf } from "./payment.ts";
 import { type Account, type Ledger, type Level, levelOf } from "./state.ts";
-import { dayResetsAt, spentToday } from "./usage.ts";
+import { countToday, countWithinHour, dayResetsAt, spentToday } from "./usage.ts";
 import type { LimitUse } from "./thresholds.ts";
 
 const DAY_MS = 86_400_000;
@@ -69,6 +71,40 @@ const windowedLimits = (
     level,
     limit: period,
   }));
+
+export const EXPLAINED_LIMITS = [...BREACH_LIMITS, "hourly_velocity", "daily_velocity"] as const;
+
+/** A limit as a payment was decided by it: its value and its use before the payment, in cents or payments. */
+export type LimitThen = readonly [
+  level: LimitUse["level"],
+  limit: (typeof EXPLAINED_LIMITS)[number],
+  value: number,
+  used: number,
+];
+
+/** All limits over an account, as they stand. */
+export function limitsThen(
+  ledger: Ledger,
+  account: Account,
+  bounds: WindowBounds,
+  now: number,
+): readonly LimitThen[] {
+  const { policy, usage } = account;
+  const { dailyVelocityLimit, hourlyVelocityLimit, perTransactionLimitCents } = policy;
+  const own = (limit: LimitThen[1], value: number | null, used: () => number): readonly LimitThen[] =>
+    value === null ? [] : [["agent", limit, value, used()]];
+  return [
+    ...own("per_transaction", perTransactionLimitCents, () => 0),
+    ...standingLimits(ledger, account, bounds, now).map(({ level, limit, limitCents, usedMc }): LimitThen => [
+      level,
+      limit,
+      limitCents,
+      usedCents(usedMc),
+    ]),
+    ...own("hourly_velocity", hourlyVelocityLimit, () => countWithinHour(usage, now)),
+    ...own("daily_velocity", dailyVelocityLimit, () => countToday(usage, now)),
+  ];
+}
 
 /** A payment that becomes something else. `before` null: it is new. */
 interface ChangedPayment {

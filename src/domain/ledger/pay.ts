@@ -14,7 +14,7 @@ import type { CommandOf, LedgerReply, PaymentDecision } from "./commands.ts";
 import type { Draft } from "./draft.ts";
 import { isClosedKey, newestSimilar } from "./closed-keys.ts";
 import { possibleDuplicate } from "./duplicates.ts";
-import { limitUses } from "./measures.ts";
+import { limitsThen, limitUses } from "./measures.ts";
 import type { Account, Ledger } from "./state.ts";
 import { warningsOf, withWarnings } from "./thresholds.ts";
 import { boundsNow } from "./windows.ts";
@@ -157,7 +157,7 @@ export function statusDenial({ status }: Account): Denial | null {
 }
 
 function decisionOf(
-  { bounds, now }: Draft,
+  { bounds, ledger, now }: Draft,
   account: Account,
   command: CommandOf<"pay">,
   { denial, flaggedByRuleTypes, wouldHaveFlagged }: Assessment,
@@ -174,6 +174,7 @@ function decisionOf(
     denial,
     approval: isHeld ? newApproval(account, command, flaggedByRuleTypes, now) : null,
     policyVersion: account.policyVersion,
+    limits: limitsThen(ledger, account, bounds, now),
   };
 }
 
@@ -218,6 +219,7 @@ export function decidedPayment(request: Payment["request"], decision: PaymentDec
     createdAt,
     day,
     denial,
+    limits,
     policyVersion,
     sequence,
     warnings,
@@ -235,6 +237,7 @@ export function decidedPayment(request: Payment["request"], decision: PaymentDec
     ...(windowAt === undefined ? {} : { windowAt }),
     ...(warnings === undefined ? {} : { warnings }),
     ...(wouldHaveFlagged === undefined ? {} : { wouldHaveFlagged }),
+    limits,
     status: isDenied ? "denied" : "pending",
     phase: isDenied ? "done" : isHeld ? "held" : "sending",
     denial,

@@ -14,6 +14,7 @@ import {
 import type { Denial } from "./policy.ts";
 import type { RailFailureCode } from "./rail-failures.ts";
 import type { Warning } from "./thresholds.ts";
+import type { LimitThen } from "./measures.ts";
 import { utcDate } from "./usage.ts";
 
 export const RAILS = ["card", "wallet"] as const;
@@ -159,6 +160,8 @@ export interface Payment {
   readonly warnings?: readonly Warning[];
   /** Types of rules in the shadow that would have flagged it; left out: none. */
   readonly wouldHaveFlagged?: readonly string[];
+  /** All limits as it was decided by them; only in a ledger, and until they are published. */
+  readonly limits?: readonly LimitThen[];
   /** Raised by every change; a projection never replaces a higher revision by a lower one. */
   readonly revision: number;
 }
@@ -177,10 +180,10 @@ export function withoutTexts(payment: StoredPayment): StoredPayment {
   return { ...payment, request: { ...rest, recipient: null, purpose: null } };
 }
 
-/** A payment whose warnings are published. */
-export function withoutWarnings(payment: StoredPayment): StoredPayment {
-  if (payment.warnings === undefined) return payment;
-  const { warnings: _published, ...rest } = payment;
+/** A payment whose warnings and limits are published. */
+export function withoutPublished(payment: StoredPayment): StoredPayment {
+  if (payment.warnings === undefined && payment.limits === undefined) return payment;
+  const { limits: _limits, warnings: _warnings, ...rest } = payment;
   return rest;
 }
 

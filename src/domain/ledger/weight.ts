@@ -33,6 +33,8 @@ const INCREASE_BYTES = 70;
 const RAISED_BYTES = 40;
 /** A grant that is not known to be recorded. */
 const GRANT_BYTES = 60;
+/** A limit that a payment was decided by, until that is published. */
+const LIMIT_BYTES = 16;
 /** A team, its cap with spend limits, its totals and windows. */
 const TEAM_BYTES = 130;
 /** The first reply to a request, and its id. */
@@ -100,6 +102,7 @@ function paymentBytes(payment: StoredPayment): number {
     booksBytes(books ?? NO_BOOKS) +
     (payment.warnings?.length ?? 0) * WARNING_BYTES +
     (payment.wouldHaveFlagged ?? []).reduce((sum, type) => sum + textBytes(type), 0) +
+    (payment.limits?.length ?? 0) * LIMIT_BYTES +
     textBytes(request.purpose) +
     textBytes(request.recipient) +
     textBytes(request.resource) +

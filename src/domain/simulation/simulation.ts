@@ -222,6 +222,7 @@ export class Simulation {
         denial: null,
         approval: wasHeld ? { ...UNDECIDED, id, expiresAt } : null,
         policyVersion: account.policyVersion,
+        limits: [],
       };
       const { windowsMs = [] } = this.#teams.get(account.teamId) ?? {};
       draft.add(account, decidedPayment(requestOf(past), decision), windowsMs);

@@ -218,7 +218,7 @@ const isBooks = isRecord<Books>({
   breaches: areBreaches,
 });
 
-/** Records have no warnings. */
+/** Records have neither. */
 const isNothing = (_value: unknown): _value is never => false;
 
 /** A payment as its record has it; a ledger takes it back when its network touches it again. */
@@ -242,5 +242,6 @@ export const isClosedPayment = isRecord<StoredPayment>({
   policyVersion: isCount,
   warnings: optional(isNothing),
   wouldHaveFlagged: optional(isArrayOf(isShort, RULE_TYPES_MAX)),
+  limits: optional(isNothing),
   revision: isCount,
 });

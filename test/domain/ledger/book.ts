@@ -4,7 +4,7 @@ import { must, mustEqual } from "../../../lab/simulation/audit/violation.ts";
 import {
   type PaymentRequest,
   type StoredPayment,
-  withoutWarnings,
+  withoutPublished,
 } from "../../../src/domain/ledger/payment.ts";
 import type { BudgetPolicy } from "../../../src/domain/ledger/policy.ts";
 import type { PaymentRules } from "../../../src/domain/rules/checks.ts";
@@ -290,8 +290,8 @@ export class LedgerModel {
     const { transactionId } = payment.request;
     const booked = this.payments.find(({ request }) => request.transactionId === transactionId);
     // Warnings are there until they are published.
-    const expected = booked === undefined ? null : withoutWarnings(booked.payment);
-    mustAgree(withoutWarnings(payment), expected, `the open payment ${transactionId}`);
+    const expected = booked === undefined ? null : withoutPublished(booked.payment);
+    mustAgree(withoutPublished(payment), expected, `the open payment ${transactionId}`);
     mustAgree(isWithdrawn === true, booked?.isWithdrawn, `whether ${transactionId} is withdrawn`);
   }
 

@@ -7,7 +7,7 @@ import {
   type RailOutcome,
   settle,
   withoutTexts,
-  withoutWarnings,
+  withoutPublished,
 } from "../../../src/domain/ledger/payment.ts";
 import { ledgerBytes } from "../../../src/domain/ledger/weight.ts";
 import type { CommandOf, LedgerCommand } from "../../../src/domain/ledger/commands.ts";
@@ -43,7 +43,7 @@ export function rail(world: LedgerWorld, { confirms, fate, isAny, pick }: Action
   booked.payment = world.open(agentId, request.transactionId) ?? settle(before, outcome.result, outcome.at);
   world.note(`rail: ${booked.payment.status}`);
   const { transactionId } = request;
-  if (confirms) booked.payment = withoutTexts(withoutWarnings(booked.payment));
+  if (confirms) booked.payment = withoutTexts(withoutPublished(booked.payment));
   mustEqual(booked.payment.status, statusAfter(before, fate), `what ${fate} makes of ${transactionId}`);
   if (!isDeepStrictEqual(moneyOf(before), moneyOf(booked.payment))) world.model.counted(agentId, world.now);
 }
@@ -62,7 +62,7 @@ export function confirm(world: LedgerWorld, { pick }: ActionOf<"confirm">): void
   const { agentId, payment, request } = booked;
   const { transactionId } = request;
   world.judge({ kind: "confirm", agentId, transactionId, revision: payment.revision, outcome: null });
-  booked.payment = withoutTexts(withoutWarnings(payment));
+  booked.payment = withoutTexts(withoutPublished(payment));
   const isOpen = world.open(agentId, transactionId) !== undefined;
   mustEqual(isOpen, payment.phase !== "done", `whether ${transactionId} is open once it is confirmed`);
 }

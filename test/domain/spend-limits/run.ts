@@ -115,6 +115,9 @@ const agentId = (number: number): string => `agent-${String(number)}`;
 const teamOf = (number: number): number => number % 2;
 const teamId = (number: number): string => `team-${String(teamOf(number))}`;
 
+const amountIn = (set: readonly SpendLimit[], limit: Period) =>
+  set.find(({ period }) => period === limit)?.limitCents;
+
 export class SpendLimitsRun {
   readonly #domain: LedgerDomain;
   readonly #payments: Booked[] = [];
@@ -286,8 +289,6 @@ export class SpendLimitsRun {
       this.#judge({ kind: "replace_project", version, capCents: null, teams: [], spendLimits });
     }
     const name = this.#nameOf(level, number);
-    const amountIn = (each: readonly SpendLimit[], limit: Period) =>
-      each.find(({ period }) => period === limit)?.limitCents;
     const before = this.#limits.get(name) ?? [];
     const kept = this.#activeOf(name).filter(
       ({ limit }) => amountIn(before, limit) === amountIn(spendLimits, limit),

@@ -125,7 +125,12 @@ export function capsAtHand() {
         expect(await pay(refused, 401)).to.equal("TEAM_CAP_EXCEEDED");
         expect(await pay(refused, 400)).to.equal("approved");
         const { usage } = await api().ok("getTeamBudget", 200, as(paying.teamId));
-        expect(usage).to.deep.equal({ spentCents: CAP_CENTS, reservedCents: 0, remainingCents: 0 });
+        expect(usage).to.deep.equal({
+          spentCents: CAP_CENTS,
+          reservedCents: 0,
+          remainingCents: 0,
+          increases: [],
+        });
       });
 
       it("the books agree", () => stage.tenant.expectBooksToAgree(SWEPT_MS));

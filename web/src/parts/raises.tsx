@@ -123,7 +123,9 @@ function RaiseCard({ raise }: { readonly raise: Raise }): ReactElement {
   );
 }
 
-const LIMITS: Readonly<Record<Raise["shortfalls"][number]["limit"], string>> = {
+type Limit = NonNullable<Output<"getTransactionExplanation">["limits"]>[number];
+
+const LIMITS: Readonly<Record<Limit["limit"], string>> = {
   per_transaction: "limit per payment",
   budget: "budget",
   daily_spend: "limit per day",
@@ -133,8 +135,10 @@ const LIMITS: Readonly<Record<Raise["shortfalls"][number]["limit"], string>> = {
   month: "limit by month",
   quarter: "limit by quarter",
   year: "limit by year",
+  hourly_velocity: "payments per hour",
+  daily_velocity: "payments per day",
 };
 
 /** `The team’s cap`. */
-export const limitOf = ({ level, limit }: Pick<Raise["shortfalls"][number], "level" | "limit">): string =>
+export const limitOf = ({ level, limit }: Pick<Limit, "level" | "limit">): string =>
   `The ${level}’s ${LIMITS[limit]}`;

@@ -16,8 +16,9 @@ import { Failed } from "./problem.tsx";
 import { CopyIcon } from "./secret.tsx";
 import { RAILS } from "../rails.ts";
 import { PurchaseFacts } from "./purchase.tsx";
+import { limitOf } from "./raises.tsx";
 
-type Story = Output<"getTransactionStory">;
+type Story = Output<"getTransactionExplanation">;
 
 /** Drawer of one transaction with its whole story. */
 export function TransactionDrawer({
@@ -29,7 +30,7 @@ export function TransactionDrawer({
 }): ReactElement {
   const { data, error, isPending } = useQuery({
     queryKey: ["transactions", "story", id],
-    queryFn: async ({ signal }) => valueOf(await api.getTransactionStory({ id }, { signal })),
+    queryFn: async ({ signal }) => valueOf(await api.getTransactionExplanation({ id }, { signal })),
   });
   return (
     <Drawer opened onClose={onClose} position="right" size="md" title="Transaction">
@@ -39,6 +40,7 @@ export function TransactionDrawer({
         <Stack>
           <Payment transaction={data.transaction} />
           <Steps story={data} />
+          <Limits story={data} />
           <History story={data} />
         </Stack>
       )}
@@ -186,6 +188,32 @@ function Steps({ story }: { readonly story: Story }): ReactElement {
     </section>
   );
 }
+
+/** Each limit as the payment was decided by it. */
+function Limits({ story }: { readonly story: Story }): ReactElement | null {
+  const { limits, transaction } = story;
+  if (limits === null || limits.length === 0) return null;
+  return (
+    <section>
+      <Title order={3} mb="xs">
+        Limits then
+      </Title>
+      <Facts>
+        {limits.map(({ level, limit, used, value }) => {
+          const show = (amount: number): string =>
+            isCount(limit) ? number(amount) : money(amount, transaction.currency);
+          return (
+            <Fact key={`${level} ${limit}`} label={limitOf({ level, limit })}>
+              {show(used)} used of {show(value)}
+            </Fact>
+          );
+        })}
+      </Facts>
+    </section>
+  );
+}
+
+const isCount = (limit: string): boolean => limit === "hourly_velocity" || limit === "daily_velocity";
 
 /** Deliveries and entries of the log, to those who may read them. */
 function History({ story }: { readonly story: Story }): ReactElement | null {
