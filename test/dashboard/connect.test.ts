@@ -2,11 +2,12 @@ import { expect } from "chai";
 import { McpCaller } from "../mcp/support.ts";
 import { chromiumOrPending } from "../support/chromium.ts";
 import { Dashboard } from "../support/dashboard.ts";
+import { LOOPBACK, startIdentityProvider } from "../support/identity-provider.ts";
 import { newPkce, OAuthCaller, tokensOf } from "../support/oauth.ts";
 import { noteSecretsGiven } from "../support/secrets.ts";
 import { startTestService, type TestService } from "../support/service.ts";
 import { TotpCodes } from "../support/totp.ts";
-import { newWorld, type World } from "../support/world.ts";
+import { elevate, newWorld, type World } from "../support/world.ts";
 
 describe("connecting a client, in a browser", function () {
   let service: TestService;
@@ -16,7 +17,7 @@ describe("connecting a client, in a browser", function () {
 
   before(async function () {
     const browser = await chromiumOrPending(this);
-    service = await startTestService({ evmRpcUrl: null });
+    service = await startTestService({ evmRpcUrl: null, clientDocuments: LOOPBACK });
     world = await newWorld(service);
     const { secret } = await world.api.ok("enrollTotp", 201, { token: world.token });
     codes = new TotpCodes(secret);
@@ -110,5 +111,36 @@ describe("connecting a client, in a browser", function () {
     expect(answered.get("error")).to.equal("access_denied");
     expect(answered.get("code")).to.equal(null);
     await world.api.ok("listPayments", 200, { token: agent.key });
+  });
+
+  it("a person signs in by the company's provider, and is back on the page that they came for", async () => {
+    const provider = await startIdentityProvider(`${service.baseUrl}/sso`);
+    try {
+      const { clientId, clientSecret, issuer } = provider;
+      const jit = { role: "auditor" } as const;
+      const body = { issuer, clientId, clientSecret, domains: ["company.example.com"], required: false, jit };
+      await elevate(world);
+      await world.api.ok("setSso", 200, { token: world.token, body });
+      const email = "ada@company.example.com";
+      provider.expects({ sub: "ada", email, email_verified: true, name: "Ada of the company" });
+      const visitor = await Dashboard.open(
+        page.page.browser(),
+        new URL(service.baseUrl).origin,
+        "/transactions",
+      );
+      await visitor.fill("E-mail", email);
+      await visitor.press("Sign in with your company");
+      await visitor.waitFor('location.pathname === "/transactions"');
+      await visitor.sees("Ada of the company");
+      // What an auditor reads, and a member does not.
+      await visitor.walk("/settings/audit");
+      await visitor.sees("Audit log");
+      await visitor.go("/sso?state=made-up&code=made-up");
+      await visitor.sees("did not let you in");
+      // Not checked: it has been to the provider, which is another host.
+      await visitor.page.close();
+    } finally {
+      await provider.close();
+    }
   });
 });

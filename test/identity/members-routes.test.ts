@@ -164,18 +164,18 @@ describe("members", () => {
     const { token = "", user } = await world.api.ok("acceptInvite", 201, { body: accept });
     expect(user.binding).to.deep.equal(binding);
     await world.api.refused("getProject", 403, "OUTSIDE_BINDING", { token, id: projectId });
-    const change = (rights: object) => ({ token: world.token, id: user.id, body: rights });
+    const rightsOf = (rights: object) => ({ token: world.token, id: user.id, body: rights });
     const project = { type: "project", ids: [projectId] };
-    await world.api.ok("updateMember", 200, change({ role: "member", binding: project }));
+    await world.api.ok("updateMember", 200, rightsOf({ role: "member", binding: project }));
     await world.api.ok("getProject", 200, { token, id: projectId });
     // Left out, it stays.
-    const { member } = await world.api.ok("updateMember", 200, change({ role: "member" }));
+    const { member } = await world.api.ok("updateMember", 200, rightsOf({ role: "member" }));
     expect(member.binding).to.deep.equal(project);
     await world.api.refused("listMembers", 403, "OUTSIDE_BINDING", { token });
-    await world.api.refused("updateMember", 400, "VALIDATION_FAILED", change({ role: "admin", binding }));
+    await world.api.refused("updateMember", 400, "VALIDATION_FAILED", rightsOf({ role: "admin", binding }));
     const foreign = { type: "team", ids: [(await newWorld()).organization.teamId] };
-    await world.api.refused("updateMember", 404, "NOT_FOUND", change({ role: "member", binding: foreign }));
-    await world.api.ok("updateMember", 200, change({ role: "auditor" }));
+    await world.api.refused("updateMember", 404, "NOT_FOUND", rightsOf({ role: "member", binding: foreign }));
+    await world.api.ok("updateMember", 200, rightsOf({ role: "auditor" }));
     await world.api.ok("listAuditLog", 200, { token });
     await world.api.refused("stopOrganization", 403, "ROLE_REQUIRED", { token, body: {} });
   });

@@ -22,8 +22,11 @@ describe("sign-in by an organization's identity provider", () => {
   let aheadMs = 0;
 
   before(async () => {
-    const clock = () => new Date(Date.now() + aheadMs);
-    service = await startTestService({ worker: false, clientDocuments: LOOPBACK, clock });
+    service = await startTestService({
+      worker: false,
+      clientDocuments: LOOPBACK,
+      clock: () => new Date(Date.now() + aheadMs),
+    });
   });
   after(() => service.stop());
 
@@ -87,6 +90,10 @@ describe("sign-in by an organization's identity provider", () => {
   });
   const refused = async (status: number, code: string, body: object) =>
     world.api.refused("finishSso", status, code as "SSO_FAILED", { body });
+
+  async function isAlive({ token = "" }: { readonly token?: string | undefined }): Promise<boolean> {
+    return (await world.api.call("listAgents", { token })).status === 200;
+  }
 
   it("an owner alone sets it; its secret is sealed, never shown, and kept for the same client", async () => {
     const admin = await join(world, "admin");
@@ -157,6 +164,14 @@ describe("sign-in by an organization's identity provider", () => {
     expect((await signIn(person)).user.id).to.equal(user.id);
   });
 
+  it("the first sign-in in two browsers at once makes one account", async () => {
+    const bodies = [await comeBack(ada()), await comeBack(ada())];
+    const ids = (await Promise.all(bodies.map((body) => world.api.ok("finishSso", 200, { body })))).map(
+      ({ user }) => user.id,
+    );
+    expect(new Set(ids).size).to.equal(1);
+  });
+
   it("who asks learns nothing of accounts: the domain alone decides", async () => {
     await world.api.refused("startSso", 404, "NOT_FOUND", { body: { email: newEmail() } });
     const url = new URL((await begin({ email: `nobody@${domain}` })).url);
@@ -212,8 +227,6 @@ describe("sign-in by an organization's identity provider", () => {
       return (await fetch(`${service.baseUrl}/v1/auth/sso/logout`, { method: "POST", body })).status;
     };
     const [one, two] = [await signIn(ada()), await signIn(ada())];
-    const isAlive = async ({ token = "" }: { token?: string | undefined }) =>
-      (await world.api.call("listAgents", { token })).status === 200;
     const { sub } = ada();
     const old = Math.floor(Date.now() / 1_000) - 3_600;
     for (const claims of [

@@ -18,6 +18,8 @@ export interface IdentityProvider {
   readonly issuer: string;
   readonly clientId: string;
   readonly clientSecret: string;
+  /** The person that everybody is who comes from now on. */
+  expects(person: ProviderPerson): void;
   /** Goes there in a new browser as this person; resolves to the address that the browser is sent back to. */
   signIn(url: string, person: ProviderPerson): Promise<URL>;
   /** A logout token, signed by the provider's key. */
@@ -64,6 +66,10 @@ export async function startIdentityProvider(redirectUri: string): Promise<Identi
     },
   });
   const serve = provider.callback();
+  const expects = (person: ProviderPerson): void => {
+    people.set(person.sub, person);
+    current = person.sub;
+  };
   server.on("request", (request, response) => {
     if (request.url?.startsWith("/interaction/") !== true) return void serve(request, response);
     void provider.interactionFinished(request, response, { login: { accountId: current } });
@@ -72,9 +78,9 @@ export async function startIdentityProvider(redirectUri: string): Promise<Identi
     issuer,
     clientId: CLIENT_ID,
     clientSecret: CLIENT_SECRET,
+    expects,
     async signIn(url, person) {
-      people.set(person.sub, person);
-      current = person.sub;
+      expects(person);
       return await walk(url, redirectUri);
     },
     logoutToken: (claims, typ = "logout+jwt") =>

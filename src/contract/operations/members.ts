@@ -54,8 +54,8 @@ interface GivenRights {
   readonly binding?: z.output<typeof memberBinding> | undefined;
 }
 
-const canBeBound = ({ binding, role }: GivenRights): boolean =>
-  role === "member" || binding === undefined || binding.type === "organization";
+const canBeBound = (given: GivenRights): boolean =>
+  given.role === "member" || given.binding === undefined || given.binding.type === "organization";
 
 const rank = z.object({ role });
 

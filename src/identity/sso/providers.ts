@@ -92,7 +92,7 @@ export class Providers {
 
   async authorizationUrl(of: ProviderClient, flow: Flow, loginHint: string | null): Promise<string> {
     const configuration = await this.#configuration(of);
-    return client.buildAuthorizationUrl(configuration, {
+    const url = client.buildAuthorizationUrl(configuration, {
       redirect_uri: this.#redirectUri,
       scope: "openid email profile",
       state: flow.state,
@@ -100,7 +100,11 @@ export class Providers {
       code_challenge: await client.calculatePKCECodeChallenge(flow.verifier),
       code_challenge_method: "S256",
       ...(loginHint === null ? {} : { login_hint: loginHint }),
-    }).href;
+    });
+    // Browsers go there: an address of another scheme could run a script.
+    if (url.protocol !== new URL(of.issuer).protocol)
+      throw new ProviderFailure("the address is of another scheme");
+    return url.href;
   }
 
   /** Exchanges the code, and verifies state, issuer, signature, audience and nonce. Throws `ProviderFailure`. */
@@ -197,13 +201,15 @@ export class Providers {
     return keys;
   }
 
-  readonly #fetch = async (
-    url: string,
-    { body = null, headers, method }: { body?: unknown; headers: Record<string, string>; method: string },
-  ): Promise<Response> => {
-    const text = body === null || body === undefined ? null : String(body);
+  readonly #fetch = async (url: string, { body, headers, method }: FetchOptions): Promise<Response> => {
     const bounds = { bodyMaxBytes: ANSWER_MAX_BYTES, headersMaxBytes: ANSWER_MAX_BYTES };
-    const request = { url, method, headers: { ...headers }, body: text, timeoutMs: REQUEST_TIMEOUT_MS };
+    const request = {
+      url,
+      method,
+      headers: { ...headers },
+      body: textOf(body),
+      timeoutMs: REQUEST_TIMEOUT_MS,
+    };
     const outcome = await this.#guard.fetch(request, bounds);
     if (outcome.kind === "failed") throw new ProviderFailure(outcome.reason);
     if (outcome.isCut) throw new ProviderFailure("the answer is too large or too slow");
@@ -211,6 +217,16 @@ export class Providers {
     return new Response(outcome.body, { status: outcome.httpStatus, headers: { "content-type": type } });
   };
 }
+
+interface FetchOptions {
+  readonly body?: client.FetchBody;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly method: string;
+}
+
+/** Requests to providers are forms. */
+const textOf = (body: FetchOptions["body"]): string | null =>
+  body instanceof URLSearchParams || typeof body === "string" ? body.toString() : null;
 
 /** Issuer and audiences that a token names, unverified. */
 export function namedIn(

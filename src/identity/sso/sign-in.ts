@@ -2,6 +2,7 @@ import { z } from "zod";
 import { changed, type NoteAffected, type Outcome, unchanged } from "../../audit/notes.ts";
 import { refusal } from "../../domain/errors.ts";
 import { ok, refused, type Result } from "../../domain/result.ts";
+import { isDuplicateKey } from "../../lib/duplicate-key.ts";
 import type { InviteDocument, OrganizationDocument, UserDocument } from "../../store/identity-documents.ts";
 import { type SsoDocument, ssoOf } from "../../store/sso-documents.ts";
 import type { AuthContext, WritingContext } from "../context.ts";
@@ -125,7 +126,8 @@ export async function finishSso(
   const known = await memberOf(context, organizationId, identity);
   if (known !== null) noteAffected({ organizationId, userId: known._id, name: known.name });
   const entry = { identity, organization, sso, userAgent };
-  const opened = known === null ? await link(context, entry, flow.invite) : await open(context, entry, known);
+  const opened =
+    known === null ? await enter(context, entry, flow.invite) : await open(context, entry, known);
   if (!opened.ok) return opened;
   return ok(await shownOnce(context, opened.value, context.clock()));
 }
@@ -190,6 +192,21 @@ async function open(
     await context.collections.sessions.insertOne(opened.session, { session });
     return changed(ok(opened), { by: ownerOf(opened) });
   });
+}
+
+/** As `link`; a person whom another sign-in has linked meanwhile just enters. */
+async function enter(
+  context: WritingContext,
+  entering: Entering,
+  inviteToken: string | null,
+): Promise<Result<OpenedSession>> {
+  const linked = await link(context, entering, inviteToken).catch((error: unknown) => {
+    if (isDuplicateKey(error)) return noAccount();
+    throw error;
+  });
+  if (linked.ok) return linked;
+  const known = await memberOf(context, entering.organization._id, entering.identity);
+  return known === null ? noAccount() : await open(context, entering, known);
 }
 
 /** Links a person who signs in for the first time: by their invite, to their account, or to one that is made now. */
