@@ -64,14 +64,18 @@ interface Common<I extends z.ZodType, E extends z.ZodType> {
 }
 
 const shadow = z.boolean().optional().meta({
-  description: "True on a disabled rule: payments say that it `wouldHaveFlagged` them. Ignored on an enabled one.",
+  description:
+    "True on a disabled rule: payments say that it `wouldHaveFlagged` them. Ignored on an enabled one.",
 });
 
 const oneRule = <T extends RuleType, I extends z.ZodType, E extends z.ZodType, P extends z.ZodType>(
   type: T,
   { enabled, id, name }: Common<I, E>,
   set: P,
-) => z.strictObject({ id, type: z.literal(type), enabled, shadow, params: set }).meta({ title: titleOf(type, name) });
+) =>
+  z
+    .strictObject({ id, type: z.literal(type), enabled, shadow, params: set })
+    .meta({ title: titleOf(type, name) });
 
 /** `RailRule` for a rule of the type `rail`. */
 const titleOf = (type: RuleType, name: string): string =>

@@ -212,8 +212,18 @@ function newApproval(
 
 /** The ledger's payment, composed of the submitted request and the decision that came back. */
 export function decidedPayment(request: Payment["request"], decision: PaymentDecision): Payment {
-  const { approval, countedAt, createdAt, day, denial, policyVersion, sequence, warnings, windowAt, wouldHaveFlagged } =
-    decision;
+  const {
+    approval,
+    countedAt,
+    createdAt,
+    day,
+    denial,
+    policyVersion,
+    sequence,
+    warnings,
+    windowAt,
+    wouldHaveFlagged,
+  } = decision;
   const isDenied = denial !== null;
   const isHeld = approval !== null;
   return {

@@ -5,7 +5,11 @@ import { checkFlags, type LedgerFacts, type RuleType } from "./rules.ts";
 type PaymentHistory = Pick<LedgerFacts, "countWithin" | "newestSimilarAt">;
 
 /** The types of the rules that flag a payment made now, each once, the first that flags first. */
-export function flaggedTypes(rules: Pick<PaymentRules, "checks" | "zones">, history: PaymentHistory, now: number): RuleType[] {
+export function flaggedTypes(
+  rules: Pick<PaymentRules, "checks" | "zones">,
+  history: PaymentHistory,
+  now: number,
+): RuleType[] {
   const facts: LedgerFacts = { ...history, zones: rules.zones, now };
   const flagged = new Set<RuleType>();
   for (const check of rules.checks) {

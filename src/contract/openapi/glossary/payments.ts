@@ -39,7 +39,9 @@ export const paymentNotes: Readonly<Record<string, Note>> = {
   "Transaction.protocol": note("The protocol by which the URL was paid for; null: none.", null),
   amount: note("The exact amount in dollars.", "49.99"),
   "Approval.resource": note("The URL that is to be paid for; null: none.", null),
-  wouldHaveFlagged: note("The types of rules in the shadow that would have held it; left out: none.", ["velocity"]),
+  wouldHaveFlagged: note("The types of rules in the shadow that would have held it; left out: none.", [
+    "velocity",
+  ]),
   flaggedByRuleTypes: note("The types of the rules that held it, each once.", ["amount_above"]),
   budgetContext: note("The agent's budget when it was held."),
   "Approval.expiresAt": note("Until when a person can decide.", LATER),
