@@ -11,7 +11,9 @@ import { comparedPayment } from "../../src/domain/rules/checks.ts";
 
 /** Restrictions of three levels in the plainest way: what is in a `never`, or missing in an `only`, is forbidden. */
 
-export type RestrictionsDomain = Pick<typeof import("../../src/domain/rules/restrictions.ts"), "forbiddenBy">;
+export interface RestrictionsDomain {
+  readonly forbiddenBy: typeof forbiddenBy;
+}
 export const restrictionsDomain: RestrictionsDomain = { forbiddenBy };
 
 const NAMES = ["a", "b", "c"] as const;
@@ -30,10 +32,11 @@ export const restrictedPayments = fc.record({ levels, payment: payments });
 type Restricted = typeof restrictedPayments extends fc.Arbitrary<infer T> ? T : never;
 type Lists = Pick<Restrictions, "rails" | "recipients"> | null;
 
+const ready = (level: Lists) =>
+  level === null ? undefined : readyRestrictions({ ...NO_RESTRICTIONS, ...level });
+
 /** Objects where the domain does not name the first level that forbids a payment, or names one where none does. */
 export function judgeRestricted({ levels: set, payment }: Restricted, domain: RestrictionsDomain): void {
-  const ready = (level: Lists) =>
-    level === null ? undefined : readyRestrictions({ ...NO_RESTRICTIONS, ...level });
   const { agent, project, team } = set;
   const all = { agent: ready(agent), team: ready(team), project: ready(project) };
   const facts = comparedPayment({ ...payment, amountMc: 1, merchantCategory: null });

@@ -8,8 +8,8 @@ import { seed } from "../support/seed.ts";
 const SECONDS = shortOrSoak(1, 600);
 const LAST_WORLD_MS = 300_000;
 
-/** Fixed, so that whether the workload gets everywhere is no matter of luck. The last ones are in reserve. */
-const FIXED_SEEDS = [8, 15, 27, 1, 2, 3];
+/** Fixed, so that whether the workload gets everywhere is no matter of luck. Two are enough; the others are in reserve. */
+const FIXED_SEEDS = [8, 12, 1, 2, 3];
 const FIXED_STEPS = 25_000;
 
 /** What must come up for the simulation to mean anything. */

@@ -3,10 +3,9 @@ import type { BudgetPolicy, DenialDetails } from "../../../src/domain/ledger/pol
 import type { NewAccount, AccountStatus } from "../../../src/domain/ledger/state.ts";
 import type { RuleCheck } from "../../../src/domain/rules/rules.ts";
 import type { Totals } from "../../../src/domain/ledger/state.ts";
-import { type BookedPayment, sum } from "./booked-payment.ts";
+import { type BookedPayment, type CountedPart, countedSince, sum } from "./booked-payment.ts";
 import { EventModel } from "./event-model.ts";
 import { must } from "./violation.ts";
-import { type CountedPart, countedSince } from "./windows-model.ts";
 
 /** A payment as the book has it: what may become of it, in the slowest and plainest way. */
 export interface PaymentModel {

@@ -41,7 +41,7 @@ export class BookedPayment {
   #baseMc: number;
   readonly #addedMc = new Map<string, number>();
   /** What was added, by the instant that it counts at in windows. */
-  #added: (readonly [at: number, mc: number])[] = [];
+  #added: CountedPart[] = [];
   /** Instant that its amount counts at in windows, as far as nothing was added later. */
   windowAt: number;
   /** Thousandths of a cent by which its network has exceeded limits. */
@@ -79,7 +79,7 @@ export class BookedPayment {
   }
 
   /** Its amounts, by the instants that they count at in windows. */
-  get parts(): readonly (readonly [at: number, mc: number])[] {
+  get parts(): readonly CountedPart[] {
     return [[this.windowAt, Math.min(this.#baseMc, this.totalMc)], ...this.#added];
   }
 
@@ -175,6 +175,15 @@ export class BookedPayment {
     return sum(this.#reports.map((report) => report[field]));
   }
 }
+
+/** An amount, and the instant that it counts at. */
+export type CountedPart = readonly [at: number, mc: number];
+
+export const countedSince = (parts: Iterable<readonly CountedPart[]>, since: number): number => {
+  let total = 0;
+  for (const each of parts) for (const [at, mc] of each) if (at >= since) total += mc;
+  return total;
+};
 
 export const sum = (amounts: readonly number[]): number => amounts.reduce((total, each) => total + each, 0);
 

@@ -13,18 +13,11 @@ import {
   type Verdict,
   wholeCents,
 } from "./account-model.ts";
-import type { LimitName, Used } from "./booked-payment.ts";
+import { type CountedPart, countedSince, type LimitName, type Used } from "./booked-payment.ts";
 import type { StoppedModel } from "./account-audit.ts";
 import type { AgentModel } from "./agent-model.ts";
 import { must, mustEqual } from "./violation.ts";
-import {
-  type CountedPart,
-  countedSince,
-  minuteOf,
-  partsOf,
-  spendVerdict,
-  windowOf,
-} from "./windows-model.ts";
+import { minuteOf, partsOf, spendVerdict, windowOf } from "./windows-model.ts";
 
 type UsedSince = (since: number) => number;
 

@@ -2,12 +2,9 @@ import type { Period } from "../../../src/domain/ledger/calendar.ts";
 import type { SpendLimit } from "../../../src/domain/ledger/windows.ts";
 import type { PaymentModel, Verdict } from "./account-model.ts";
 import { MC, moneyOf, wholeCents } from "./account-model.ts";
-import { sum } from "./booked-payment.ts";
+import type { CountedPart } from "./booked-payment.ts";
 
 /** Windows of spend limits, by the calendar that a project has before it sets one: UTC, Monday, the first. */
-
-/** An amount, and the instant that it counts at. */
-export type CountedPart = readonly [at: number, mc: number];
 
 const MINUTE = 60_000;
 const DAY = 24 * 60 * MINUTE;
@@ -39,12 +36,6 @@ export function partsOf(payment: PaymentModel): readonly CountedPart[] {
   return mc === 0 ? [] : [[payment.books.windowAt, mc]];
 }
 
-export const countedSince = (parts: Iterable<readonly CountedPart[]>, since: number): number => {
-  let total = 0;
-  for (const each of parts) for (const [at, mc] of each) if (at >= since) total += mc;
-  return total;
-};
-
 /** The limit without room for so much more; `usedSince` does not count the payment's own hold. */
 export function spendVerdict(
   code: string,
@@ -70,5 +61,3 @@ export function spendVerdict(
   }
   return null;
 }
-
-export const totalOf = (parts: readonly CountedPart[]): number => sum(parts.map(([, mc]) => mc));
