@@ -1,6 +1,6 @@
 import type { Db } from "mongodb";
 import { type Address, keccak256, toBytes } from "viem";
-import type { DepositRecord } from "../store/documents.ts";
+import type { DepositRecord } from "../store/event-records.ts";
 import type { EventJournal } from "../store/journal.ts";
 import type { Clock } from "../payments/ports.ts";
 import { caip2Of, type ChainConfig } from "./config.ts";

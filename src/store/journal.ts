@@ -12,14 +12,9 @@ import {
 import type { NetworkAnswer } from "../domain/ledger/books.ts";
 import { usedCents } from "../domain/money.ts";
 import type { Warning } from "../domain/ledger/thresholds.ts";
+import type { AuthorizationRecord, BudgetRecord } from "./event-records.ts";
 import { BulkWriter } from "./bulk-writer.ts";
-import type {
-  AgentDocument,
-  AgentSnapshot,
-  AuthorizationRecord,
-  BudgetRecord,
-  EventDocument,
-} from "./documents.ts";
+import type { AgentDocument, AgentSnapshot, EventDocument } from "./documents.ts";
 import { COLLECTIONS } from "./documents.ts";
 import { eventsRetainedSince } from "./retention.ts";
 import { approvalDocument, transactionDocument } from "./records.ts";

@@ -1,5 +1,5 @@
 import type { z } from "zod";
-import type { BudgetRecord } from "../store/documents.ts";
+import type { BudgetRecord } from "../store/event-records.ts";
 import type { budgetWarning, increases as increasesOf, usedSpendLimits } from "../contract/spend-limits.ts";
 import type { Increase } from "../domain/ledger/increases.ts";
 import type { ShownSpendLimit } from "../domain/ledger/windows.ts";

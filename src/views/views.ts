@@ -1,3 +1,4 @@
+import type { BillingPaymentRecord } from "../store/event-records.ts";
 import { recordedAmounts } from "../domain/ledger/recorded-amounts.ts";
 import type { z } from "zod";
 import type { AuditDocument } from "../store/audit-documents.ts";
@@ -6,7 +7,6 @@ import type {
   AgentKeyRecord,
   AgentSnapshot,
   ApprovalSnapshot,
-  BillingPaymentRecord,
   ContainerDocument,
   ProjectDocument,
   TeamDocument,
