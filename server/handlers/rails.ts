@@ -49,7 +49,7 @@ export function railHandlers(dependencies: HandlerDependencies): RailHandlers {
 
   const viewOf = ({ _id: id, ...record }: CardConnectionDocument) => ({
     id,
-    issuer: record.issuer,
+    cardIssuer: record.issuer,
     isTest: record.isTest,
     keyHint: record.keyHint,
     hasAuthorizationSecret: record.hasAuthorizationSecret,
@@ -84,7 +84,7 @@ export function railHandlers(dependencies: HandlerDependencies): RailHandlers {
     },
 
     async connectCardIssuer(
-      { body: { apiKey, authorizationSecret }, params: { issuer } },
+      { body: { apiKey, authorizationSecret }, params: { cardIssuer: issuer } },
       { audit, principal },
     ) {
       const { organizationId } = principal;
@@ -121,7 +121,7 @@ export function railHandlers(dependencies: HandlerDependencies): RailHandlers {
       return ok({ body: { connection: viewOf(connection.record) } });
     },
 
-    async disconnectCardIssuer({ params: { issuer } }, { audit, principal: { organizationId } }) {
+    async disconnectCardIssuer({ params: { cardIssuer: issuer } }, { audit, principal: { organizationId } }) {
       const record = await connections.recordOf(organizationId);
       if (record?.issuer !== issuer) return refused(refusal("NOT_FOUND"));
       if (await cards.hasOpen(record._id)) return refused(refusal("RAIL_IN_USE"));
@@ -137,7 +137,7 @@ export function railHandlers(dependencies: HandlerDependencies): RailHandlers {
       return ok({ body: undefined });
     },
 
-    async checkCardIssuer({ params: { issuer } }, { audit, principal: { organizationId } }) {
+    async checkCardIssuer({ params: { cardIssuer: issuer } }, { audit, principal: { organizationId } }) {
       const connection = await connected(organizationId, issuer);
       if (connection === null) return refused(refusal("NOT_FOUND"));
       if (!connection.record.isTest)

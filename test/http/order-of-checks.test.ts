@@ -38,7 +38,7 @@ describe(`the order of checks over REST (TEST_SEED=${String(seed)})`, () => {
   /** Sends what nothing is right about but the credential: path, query and body are malformed. */
   async function send(id: OperationId, token: string | undefined) {
     const { http } = operations[id];
-    const path = `${filled(http?.path ?? "", { id: "no-id", deliveryId: "no-id", issuer: "1" })}?no=such`;
+    const path = `${filled(http?.path ?? "", { id: "no-id", deliveryId: "no-id", cardIssuer: "1" })}?no=such`;
     const method = (http?.method ?? "").toUpperCase();
     const malformed = method === "GET" ? {} : { body: "{" };
     const answer = await new Api(world.service.baseUrl).call(method, path, { token, ...malformed });

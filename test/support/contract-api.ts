@@ -13,8 +13,8 @@ export interface Request extends CallOptions {
   readonly id?: string;
   /** What stands there for `:deliveryId`. */
   readonly deliveryId?: string;
-  /** What stands there for `:issuer`; `stripe` where it is left out. */
-  readonly issuer?: string;
+  /** What stands there for `:cardIssuer`; `stripe` where it is left out. */
+  readonly cardIssuer?: string;
   readonly query?: Readonly<Record<string, string>> | string;
 }
 
@@ -58,8 +58,8 @@ export class ContractApi {
   async call(operationId: OperationId, request: Request = {}): Promise<Answer> {
     const { http } = operations[operationId];
     if (http === null) throw new Error(`${operationId} has no route`);
-    const { deliveryId, id, issuer = "stripe", query, ...options } = request;
-    const path = filled(http.path, { id, deliveryId, issuer });
+    const { deliveryId, id, cardIssuer = "stripe", query, ...options } = request;
+    const path = filled(http.path, { id, deliveryId, cardIssuer });
     const search = query === undefined ? "" : `?${new URLSearchParams(query).toString()}`;
     const answer = await this.#api.call(http.method.toUpperCase(), `${path}${search}`, options);
     expectAsDocumented(operationId, answer);

@@ -7,7 +7,7 @@ import { railModes } from "../rails.ts";
 import { transaction } from "../records.ts";
 
 const params = z.strictObject({
-  issuer: z
+  cardIssuer: z
     .string()
     .regex(/^[a-z]{1,40}$/)
     .meta({ description: "The issuer's name, `stripe`." }),
@@ -18,7 +18,7 @@ const secret = z.string().regex(/^[\x21-\x7e]{8,255}$/, "must be 8 to 255 charac
 const connection = z
   .strictObject({
     id: z.string(),
-    issuer: z.string(),
+    cardIssuer: z.string(),
     isTest: z.boolean().meta({ description: "Whether the account moves no real money." }),
     keyHint: z.string().meta({ description: "The last characters of the key." }),
     authorizationUrl: z.string().meta({
@@ -80,7 +80,7 @@ export const connectCardIssuer = define({
   access: person({ role: "owner", stepUp: true }),
   waitsFor: "receiver",
   rate: "standard",
-  http: { method: "put", path: "/v1/organization/rails/:issuer", successStatus: 200 },
+  http: { method: "put", path: "/v1/organization/rails/:cardIssuer", successStatus: 200 },
   params,
   body: z.strictObject({ apiKey: secret.optional(), authorizationSecret: secret.optional() }),
   output: z.strictObject({ connection }),
@@ -96,7 +96,7 @@ export const disconnectCardIssuer = define({
   access: person({ role: "owner", stepUp: true }),
   waitsFor: "receiver",
   rate: "standard",
-  http: { method: "delete", path: "/v1/organization/rails/:issuer", successStatus: 204 },
+  http: { method: "delete", path: "/v1/organization/rails/:cardIssuer", successStatus: 204 },
   params,
   output: z.undefined(),
   errors: ["NOT_FOUND", "ISSUER_REFUSED", "RAIL_IN_USE"],
@@ -113,7 +113,7 @@ export const checkCardIssuer = define({
   access: person({ role: "owner", stepUp: true }),
   waitsFor: "receiver",
   rate: "standard",
-  http: { method: "post", path: "/v1/organization/rails/:issuer/check", successStatus: 200 },
+  http: { method: "post", path: "/v1/organization/rails/:cardIssuer/check", successStatus: 200 },
   params,
   output: z.strictObject({
     isWorking: z.boolean().meta({ description: "Whether both ended as they should." }),

@@ -178,7 +178,7 @@ describe("cards of a connected issuer", function () {
     const shown = await world.api.ok("listRails", 200, { token });
     expect(shown.rails).to.deep.include({ card: "test" });
     expect(shown.connection).to.deep.include({
-      issuer: "stripe",
+      cardIssuer: "stripe",
       keyHint: "efgh",
       hasAuthorizationSecret: true,
     });

@@ -6,7 +6,7 @@ const connectionUrl = (of: string): string => `https://spend.example.org/v1/rail
 export const railNotes: Readonly<Record<string, Note>> = {
   "listRails.rails": note("Whether payments of each rail move real money."),
   connection: note("The organization's account at a card issuer; null: there is none."),
-  issuer: note("The issuer's name.", "stripe"),
+  cardIssuer: note("The card issuer's name.", "stripe"),
   issuers: note("Issuers that can be connected.", ["stripe"]),
   "CardConnection.id": note("Its id.", `rail_${ULID}`),
   isTest: note("Whether the account moves no real money."),
