@@ -157,7 +157,11 @@ describe(`who may do what: the matrix, made of the registry (TEST_SEED=${String(
   async function overRest(id: OperationId, bearer: Bearer, body: object): Promise<void> {
     const { http } = operations[id];
     if (http === null) return;
-    const path = filled(http.path, { id: anyIdFor(http.path), deliveryId: ANY_DELIVERY, cardIssuer: "stripe" });
+    const path = filled(http.path, {
+      id: anyIdFor(http.path),
+      deliveryId: ANY_DELIVERY,
+      cardIssuer: "stripe",
+    });
     const sent = http.method === "get" ? {} : { body: { ...body, ...UNKNOWN_FIELD, idempotencyKey: "k" } };
     const answer = await new Api(service.baseUrl).call(http.method.toUpperCase(), `${path}?no=such`, {
       token: bearer.token,
