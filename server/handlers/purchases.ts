@@ -125,10 +125,16 @@ export function purchaseHandlers(dependencies: HandlerDependencies): PurchaseHan
     });
   }
 
+  /** Purchases are made from wallets, on no card. */
+  function purchaseView(made: RecordedPayment) {
+    const { card: _none, ...shown } = paymentView(made);
+    return shown;
+  }
+
   /** Returns a shop's answer without payment; nothing is decided. */
   function free(answer: ShopAnswer, earlier: RecordedPayment | null) {
     const none = { transaction: null, approval: null, approvalUrl: null, raise: null };
-    const shown = earlier === null ? none : paymentView(earlier);
+    const shown = earlier === null ? none : purchaseView(earlier);
     const body = { ...answerView(answer), ...shown, replayed: earlier !== null, possibleDuplicateOf: null };
     return ok(earlier === null ? { body } : { status: 200 as const, body });
   }
@@ -136,7 +142,7 @@ export function purchaseHandlers(dependencies: HandlerDependencies): PurchaseHan
   async function answered(made: MadePayment, answer: ShopAnswer | null) {
     const { possibleDuplicateOf, replayed, transaction } = made;
     const kept = answer ?? (await purchases?.answerOf(transaction._id)) ?? NOT_DELIVERED;
-    const body = { ...answerView(kept), ...paymentView(made), replayed, possibleDuplicateOf };
+    const body = { ...answerView(kept), ...purchaseView(made), replayed, possibleDuplicateOf };
     return ok(replayed ? { status: 200 as const, body: { ...body, ...repeatedRefusal(made) } } : { body });
   }
 

@@ -1,4 +1,5 @@
 import type { Calendar } from "../domain/ledger/calendar.ts";
+import { withoutIncreases } from "../domain/ledger/increases.ts";
 import { type BudgetPolicy, withSpendLimits } from "../domain/ledger/policy.ts";
 import { type Cap, NO_CAP } from "../domain/ledger/state.ts";
 import type { SpendLimit } from "../domain/ledger/windows.ts";
@@ -39,15 +40,15 @@ export class Documents {
 
   capOf({ _id, cap = NO_CAP }: Pick<ContainerDocument, "_id" | "cap">): Cap {
     const changed = this.#change.caps?.get(_id);
-    if (changed === undefined) return cap;
+    if (changed === undefined) return withoutIncreases(cap);
     const { capCents = cap.capCents, spendLimits = cap.spendLimits } = changed;
     return { version: cap.version, capCents, ...withSpendLimits(spendLimits) };
   }
 
   policyOf({ _id, policy }: Pick<AgentDocument, "_id" | "policy">): BudgetPolicy {
     const { budgets, policyOf } = this.#change;
-    if (policyOf !== undefined && _id === this.#targetId) return policyOf(policy);
-    return { ...policy, budgetCents: budgets?.get(_id) ?? policy.budgetCents };
+    if (policyOf !== undefined && _id === this.#targetId) return withoutIncreases(policyOf(policy));
+    return { ...withoutIncreases(policy), budgetCents: budgets?.get(_id) ?? policy.budgetCents };
   }
 
   rulesOf({ _id, approvalRules }: Pick<RuledDocument, "_id" | "approvalRules">): readonly ReadyRule[] {

@@ -57,6 +57,7 @@ const RUNNING = refusal("SIMULATION_RUNNING", undefined, { retryAfterSeconds: 5 
 
 const ASSUMPTIONS = [
   "What is not part of the change is as it is now, whenever it was changed.",
+  "Limits count as they are set: what people have raised for a time is left out.",
   "Agents make the same payments: what one does after another answer is not guessed.",
   "A payment that is newly approved is charged in full at once.",
   "A payment that was held gets the decision that it got; one that is newly held gets none, and expires.",

@@ -524,7 +524,7 @@ export const WRITES: Readonly<Partial<Record<OperationId, WritingRow | HarmlessR
   )(({ token }) =>
     Promise.resolve({
       request: { token, body: { apiKey: ISSUER_KEY } },
-      after: { issuer: "stripe", isTest: true, keyHint: "1234", hasAuthorizationSecret: false },
+      after: { issuer: "stripe" },
     }),
   ),
   disconnectCardIssuer: rowOf(

@@ -4,8 +4,11 @@ import { historyOf } from "../../lab/what-if/history.ts";
 import { simulated } from "../../lab/what-if/run.ts";
 import { readyRules } from "../../src/domain/rules/rules.ts";
 import { sideOf } from "../../src/domain/simulation/past-payment.ts";
+import { NO_CAP } from "../../src/domain/ledger/state.ts";
+import { Documents } from "../../src/simulations/documents.ts";
 import { seed } from "../support/seed.ts";
 import { shortOrSoak } from "../support/soak.ts";
+import { NOON, openPolicy } from "./support/actor.ts";
 
 const PAYMENTS = shortOrSoak(2_000, 50_000);
 
@@ -40,5 +43,12 @@ describe("a change tried on past payments", function () {
     const { moves } = simulated({ ...history, project: none }, () => true);
     expect(moves.map(({ from, to }) => `${from} ${to}`)).to.include("held approved");
     expect(moves.filter(({ to }) => to === "held")).to.deep.equal([]);
+  });
+
+  it("limits that people have raised for a time count as they are set", () => {
+    const increases = [{ id: "raise", limit: "daily_spend", cents: 100, endsAt: NOON + 1 }] as const;
+    const documents = new Documents("", {});
+    expect(documents.policyOf({ _id: "agent", policy: { ...openPolicy, increases } })).to.deep.equal(openPolicy);
+    expect(documents.capOf({ _id: "team", cap: { ...NO_CAP, increases } })).to.deep.equal(NO_CAP);
   });
 });

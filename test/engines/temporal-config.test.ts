@@ -73,6 +73,7 @@ describe("temporal-dev.yaml", () => {
       temporal: 7_233,
       temporalUi: 8_233,
       chain: 8_545,
+      cardNetwork: 12_120,
     });
     expect(enginePorts({ MONGODB_PORT: "0", TEMPORAL_UI_PORT: "9" }, config)).to.include({
       mongodb: 0,

@@ -42,6 +42,7 @@ describe("invites", () => {
       inviterName: user.name,
       email: "New.Person@Example.com",
       role: "admin",
+      identityProvider: false,
     });
     const session = await world.api.ok("acceptInvite", 201, accepting(token));
     await world.api.refused("checkInvite", 404, "NOT_FOUND", { body: { token } });

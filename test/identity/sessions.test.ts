@@ -70,6 +70,7 @@ describe("A session token", () => {
       name: "Ada",
       email: EMAIL,
       emailVerified: false,
+      binding: { type: "organization" },
       role: "owner",
       createdAt: user.createdAt,
       secondFactors: [],

@@ -17,6 +17,11 @@ import { askRaise, raiseOrder } from "../support/raises.ts";
 import { SIMULATED } from "../support/simulations.ts";
 import { restricting } from "../support/restrictions.ts";
 
+/** Well-formed, and of a provider that nobody has. */
+const LOGOUT_TOKEN = [{ alg: "RS256" }, { iss: "https://127.0.0.1", aud: "x" }, {}]
+  .map((part) => Buffer.from(JSON.stringify(part)).toString("base64url"))
+  .join(".");
+
 const ANY_CONNECTION = "x".repeat(43);
 const ANY_PASSKEY = "pky_01HZZZZZZZZZZZZZZZZZZZZZZZ";
 
@@ -46,6 +51,8 @@ export interface Scene {
   readonly asker: TestAgent;
   readonly approvalId: string;
   readonly raiseRequestId: string;
+  /** Another agent's, to be refused. */
+  readonly refusedId: string;
   readonly transactionId: string;
   readonly session: string;
   readonly create: { readonly name: string };
@@ -79,13 +86,14 @@ export async function newScene(world: World): Promise<Scene> {
   const stopped = await withAgent(world);
   const { token: elsewhere } = await newWorld(world.service);
   const raiseRequestId = await askRaise(world, asker);
-  const asked = { raiseRequestId, ...(await asker.hold()) };
+  const refusedId = await askRaise(world, await world.agent());
+  const asked = { raiseRequestId, refusedId, ...(await asker.hold()) };
   return { agent, asker, session, create, endpoints, stopped, elsewhere, ...asked };
 }
 
 /** What is asked by this operation; of those that are not named, what the agent alone tells. */
 export function requestOf(id: OperationId, the: Scene, world: World) {
-  const { agent, approvalId, asker, create, elsewhere, endpoints, raiseRequestId } = the;
+  const { agent, approvalId, asker, create, elsewhere, endpoints, raiseRequestId, refusedId } = the;
   const { session, stopped, transactionId } = the;
   const [{ id: endpointId, deliveryId }, { id: unwantedId }] = endpoints;
   const { email, password, projectId, teamId } = world.organization;
@@ -137,7 +145,7 @@ export function requestOf(id: OperationId, the: Scene, world: World) {
     connectClient: { token, id: agent.id, body: { connectionId: ANY_CONNECTION } },
     startSso: { body: { email: "a@example.com" } },
     finishSso: { body: { code: "x", state: "x" } },
-    endSsoSessions: { body: { logout_token: "x" } },
+    endSsoSessions: { body: { logout_token: LOGOUT_TOKEN } },
     getSso: { token },
     setSso: {
       token,
@@ -179,7 +187,7 @@ export function requestOf(id: OperationId, the: Scene, world: World) {
     listRaiseRequests: { token },
     getRaiseRequest: { token, id: raiseRequestId },
     grantRaiseRequest: { token, id: raiseRequestId },
-    refuseRaiseRequest: { token, id: raiseRequestId, body: { feedback: "no" } },
+    refuseRaiseRequest: { token, id: refusedId, body: { feedback: "no" } },
     approveApproval: { token, id: approvalId },
     denyApproval: { token, id: approvalId, body: { feedback: "no" } },
     decideApprovals: { token, body: { decisions: [{ id: approvalId, decision: "approve" }] } },

@@ -21,10 +21,11 @@ export type Fields = Readonly<Record<string, unknown>>;
 export type Paid = Success<"createPayment">;
 
 /** The parts of the answer to a payment that reads and replays repeat. */
-export const paymentOf = ({ approval, approvalUrl, raise, transaction }: Success<"getPayment">) => ({
+export const paymentOf = ({ approval, approvalUrl, card, raise, transaction }: Success<"getPayment">) => ({
   transaction,
   approval,
   approvalUrl,
+  card,
   raise,
 });
 

@@ -82,7 +82,7 @@ export const startSso = define({
     ])
     .meta({ title: "SsoBeginning" }),
   output: z.strictObject({ url: z.string() }),
-  errors: ["NOT_FOUND", "SSO_FAILED"],
+  errors: ["NOT_FOUND", "SSO_FAILED", "UNAUTHORIZED"],
 });
 
 export const finishSso = define({
@@ -103,7 +103,7 @@ export const finishSso = define({
     flow: text(1, 4_000).optional(),
   }),
   output: session,
-  errors: ["SSO_FAILED", "SSO_NO_ACCOUNT"],
+  errors: ["SSO_FAILED", "SSO_NO_ACCOUNT", "UNAUTHORIZED"],
 });
 
 export const endSsoSessions = define({

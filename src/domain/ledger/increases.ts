@@ -50,6 +50,11 @@ export function withoutEnded<T extends Increased>(set: T, at: number): Omit<T, "
   return { ...rest, ...increasesAt(set, at) };
 }
 
+/** A policy or a budget as it was set. */
+export function withoutIncreases<T extends Increased>({ increases: _raised, ...set }: T): Omit<T, "increases"> {
+  return set;
+}
+
 /** The field as it is kept: none at all where there are no increases. */
 const withIncreases = (increases: readonly Increase[] | undefined): Increased =>
   increases === undefined || increases.length === 0 ? {} : { increases };

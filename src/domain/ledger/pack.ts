@@ -89,7 +89,8 @@ export function packLedger(ledger: Ledger, packedAt: number): PackedLedger {
   }
   const accounts = [...teams.keys()].flatMap((teamId) => ofTeams.get(teamId) ?? []);
   const writer = new BitWriter();
-  const bounds = boundsNow(ledger, packedAt);
+  // As of what was counted last: if the clock goes back, all of it still counts.
+  const bounds = boundsNow(ledger, 0);
   for (const account of accounts) {
     account.usage.windows = windowsAsOf(account.usage.windows, bounds);
     codeAccount(writer, account, packedAt, account.usage.windows.at);
@@ -159,7 +160,7 @@ export function unpackLedger(packed: PackedLedger, bounds: LedgerBounds = LEDGER
     touched: new Set(),
   };
   const reader = new BitReader(packed.bits, packed.texts, packed.counts.split(SEPARATOR));
-  const accounts = unpackAccounts(reader, packed, fullMinute(boundsNow(ledger, packedAt).at));
+  const accounts = unpackAccounts(reader, packed, fullMinute(boundsNow(ledger, 0).at));
   for (const account of accounts) put(ledger, account);
   ledger.weightBytes += levelsBytes(ledger);
   for (let left = packed.keyCount; left > 0; left -= 1) {
