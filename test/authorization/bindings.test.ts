@@ -232,7 +232,7 @@ describe(`keys and members act only inside their binding (TEST_SEED=${seed})`, (
   });
 
   for (const { id, request, success, acts, may } of cases) {
-    it(`${id}: done inside, OUTSIDE_BINDING outside, a stranger's is NOT_FOUND`, async () => {
+    it(`${id}: done inside, OUTSIDE_BINDING outside, NOT_FOUND elsewhere`, async () => {
       const callers = keys.filter(may);
       const cells = callers.flatMap((key) =>
         Object.entries({ here, beside, elsewhere }).map(([where, place]) => {

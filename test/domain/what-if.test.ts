@@ -48,7 +48,9 @@ describe("a change tried on past payments", function () {
   it("limits that people have raised for a time count as they are set", () => {
     const increases = [{ id: "raise", limit: "daily_spend", cents: 100, endsAt: NOON + 1 }] as const;
     const documents = new Documents("", {});
-    expect(documents.policyOf({ _id: "agent", policy: { ...openPolicy, increases } })).to.deep.equal(openPolicy);
+    expect(documents.policyOf({ _id: "agent", policy: { ...openPolicy, increases } })).to.deep.equal(
+      openPolicy,
+    );
     expect(documents.capOf({ _id: "team", cap: { ...NO_CAP, increases } })).to.deep.equal(NO_CAP);
   });
 });

@@ -34,7 +34,7 @@ const WITHOUT_TEMPORAL: readonly OperationId[] = [
   ...(["startSso", "finishSso", "endSsoSessions", "getSso", "setSso", "removeSso"] as const),
   ...(["getConnection", "connectClient", "denyConnection"] as const),
   ...(["listPendingApprovals", "listCompletedApprovals"] as const),
-  ...(["listRaiseRequests", "getRaiseRequest"] as const),
+  ...(["listRaiseRequests", "getRaiseRequest", "refuseRaiseRequest"] as const),
   ...([
     "listTransactions",
     "exportTransactions",
@@ -84,6 +84,7 @@ const REFUSED_UNREAD: readonly OperationId[] = [
   "checkSetUp",
   "checkInvite",
   "acceptInvite",
+  "finishSso",
 ];
 
 function expectUnavailable(id: string, answer: Answer): void {

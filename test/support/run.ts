@@ -31,7 +31,7 @@ const MAX_REPLAYS = shortOrSoak(12, Infinity);
 /** Files that a whole run plays once more, alone: a stall of the machine fails a few, a defect fails again or fails more. */
 const MAX_ALONE = 3;
 /** More than the cores, since many tests wait most of their time; fewer than what makes them late for each other. */
-const LANES = Number(process.env["TEST_LANES"] ?? 4);
+const LANES = Number(process.env["TEST_LANES"] ?? 5);
 
 const began = performance.now();
 const { beginWithinMs, files, grep } = await selected(process.argv.slice(2));

@@ -208,7 +208,11 @@ describe("workflow ledger: what callers and operators see", () => {
       expect(today?.assessment?.denial?.code).to.equal("DAILY_SPEND_LIMIT_EXCEEDED");
       const tomorrow = await account.view(createdAt + 86_400_000, asked);
       expect(tomorrow).to.include({ todayCents: 0, todayCount: 0, lastHourCount: 0, remainingCents: 9_900 });
-      expect(tomorrow?.assessment).to.deep.equal({ denial: null, flaggedByRuleTypes: [], wouldHaveFlagged: [] });
+      expect(tomorrow?.assessment).to.deep.equal({
+        denial: null,
+        flaggedByRuleTypes: [],
+        wouldHaveFlagged: [],
+      });
       expect((await account.view(createdAt))?.assessment).to.equal(null);
       expect((await account.booked())?.sequence).to.equal(1);
     }));
