@@ -47,6 +47,8 @@ async function flooding(
   return answersSchema.parse(answers);
 }
 
+const ownAddress = (index: number): string => `127.0.${index >> 7}.${(index & 127) + 1}`;
+
 describe("a flood of sign-ins", () => {
   let service: TestService;
   let user: TestOrganization;
@@ -63,8 +65,7 @@ describe("a flood of sign-ins", () => {
 
   it("from as many addresses: /healthz is answered, and who finds no place comes again", async () => {
     const flood = { isOver: false };
-    const addressOf = (index: number) => `127.0.${index >> 7}.${(index & 127) + 1}`;
-    const answers = flooding(service.baseUrl, addressOf).finally(() => (flood.isOver = true));
+    const answers = flooding(service.baseUrl, ownAddress).finally(() => (flood.isOver = true));
     const probes: number[] = [];
     while (!flood.isOver) {
       const { ownMs, value } = await timed(service.api.call("GET", "/healthz"));

@@ -51,7 +51,10 @@ export function withoutEnded<T extends Increased>(set: T, at: number): Omit<T, "
 }
 
 /** A policy or a budget as it was set. */
-export function withoutIncreases<T extends Increased>({ increases: _raised, ...set }: T): Omit<T, "increases"> {
+export function withoutIncreases<T extends Increased>({
+  increases: _raised,
+  ...set
+}: T): Omit<T, "increases"> {
   return set;
 }
 
