@@ -125,15 +125,29 @@ const archiveOf = (agentId: string): Change => ({ type: ARCHIVED, subject: agent
 const numbered = (agentId: string, number: number): string => `${agentId}/${String(number)}`;
 
 const record = z.object({ id: z.string() });
+/** A threshold of one limit in one of its windows. */
+const budget = z
+  .object({
+    id: z.string(),
+    level: z.string(),
+    limit: z.string(),
+    percent: z.number(),
+    startedAt: z.string().nullable(),
+  })
+  .transform(({ id, level, limit, percent, startedAt }) => ({
+    id: [level, id, limit, startedAt, percent].join(" "),
+  }));
 const event = z.object({
   id: z.string(),
   type: z.string(),
   created_at: z.iso.datetime(),
-  agent_id: z.string(),
-  team_id: z.string(),
+  // A limit of a team or project names none.
+  agent_id: z.string().default(""),
+  team_id: z.string().default(""),
   data: z.object({
     agent: record.optional(),
     approval: record.optional(),
+    budget: budget.optional(),
     transaction: record.optional(),
   }),
 });
@@ -150,7 +164,14 @@ export function arrivalOf({ at, body, headers }: Request, secret: string, isAckn
   if (!verified.ok) throw new Error(`a delivery does not verify: ${verified.reason}`);
   const { agent_id, created_at, data, id, team_id, type } = event.parse(JSON.parse(body.toString("utf8")));
   const { agent, approval, transaction } = data;
-  const about = type.startsWith("approval.") ? approval : type.startsWith("agent.") ? agent : transaction;
+  const about =
+    type === WARNING
+      ? data.budget
+      : type.startsWith("approval.")
+        ? approval
+        : type.startsWith("agent.")
+          ? agent
+          : transaction;
   if (about === undefined) throw new Error(`${id} (${type}) tells of nothing`);
   return {
     deliveryId: id,
@@ -163,6 +184,8 @@ export function arrivalOf({ at, body, headers }: Request, secret: string, isAckn
     isAcknowledged,
   };
 }
+
+const WARNING = "budget.threshold_reached";
 
 const keyOf = ({ subject, type }: Pick<Change, "subject" | "type">): string => `${type} of ${subject}`;
 
@@ -190,7 +213,9 @@ export function compareDelivered(
     if (other === undefined) idOf.set(key, id);
     else differences.push(`${key} came as ${other} and as ${id}`);
   }
-  const keys = new Set(changes.map(keyOf));
+  // Which limits have come near is a matter of the order of all payments: what came is only held to have come once.
+  const warnings = [...idOf.keys()].filter((key) => key.startsWith(WARNING));
+  const keys = new Set([...changes.map(keyOf), ...warnings]);
   for (const key of keys) {
     const id = idOf.get(key);
     if (id === undefined) differences.push(`${key} never came`);
