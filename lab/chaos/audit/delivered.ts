@@ -125,18 +125,6 @@ const archiveOf = (agentId: string): Change => ({ type: ARCHIVED, subject: agent
 const numbered = (agentId: string, number: number): string => `${agentId}/${String(number)}`;
 
 const record = z.object({ id: z.string() });
-/** A threshold of one limit in one of its windows. */
-const budget = z
-  .object({
-    id: z.string(),
-    level: z.string(),
-    limit: z.string(),
-    percent: z.number(),
-    startedAt: z.string().nullable(),
-  })
-  .transform(({ id, level, limit, percent, startedAt }) => ({
-    id: [level, id, limit, startedAt, percent].join(" "),
-  }));
 const event = z.object({
   id: z.string(),
   type: z.string(),
@@ -147,7 +135,6 @@ const event = z.object({
   data: z.object({
     agent: record.optional(),
     approval: record.optional(),
-    budget: budget.optional(),
     transaction: record.optional(),
   }),
 });
@@ -166,7 +153,7 @@ export function arrivalOf({ at, body, headers }: Request, secret: string, isAckn
   const { agent, approval, transaction } = data;
   const about =
     type === WARNING
-      ? data.budget
+      ? { id }
       : type.startsWith("approval.")
         ? approval
         : type.startsWith("agent.")
@@ -213,7 +200,7 @@ export function compareDelivered(
     if (other === undefined) idOf.set(key, id);
     else differences.push(`${key} came as ${other} and as ${id}`);
   }
-  // Which limits have come near is a matter of the order of all payments: what came is only held to have come once.
+  // Which limits have come near, and how often, is a matter of the order of all payments: that they came is taken as it is.
   const warnings = [...idOf.keys()].filter((key) => key.startsWith(WARNING));
   const keys = new Set([...changes.map(keyOf), ...warnings]);
   for (const key of keys) {

@@ -82,20 +82,18 @@ export type LimitThen = readonly [
   used: number,
 ];
 
-/** All limits over an account, as they stand. */
+/** All limits over an account, `standing` among them. */
 export function limitsThen(
-  ledger: Ledger,
-  account: Account,
-  bounds: WindowBounds,
+  { policy, usage }: Account,
+  standing: readonly StandingLimit[],
   now: number,
 ): readonly LimitThen[] {
-  const { policy, usage } = account;
   const { dailyVelocityLimit, hourlyVelocityLimit, perTransactionLimitCents } = policy;
   const own = (limit: LimitThen[1], value: number | null, used: () => number): readonly LimitThen[] =>
     value === null ? [] : [["agent", limit, value, used()]];
   return [
     ...own("per_transaction", perTransactionLimitCents, () => 0),
-    ...standingLimits(ledger, account, bounds, now).map(({ level, limit, limitCents, usedMc }): LimitThen => [
+    ...standing.map(({ level, limit, limitCents, usedMc }): LimitThen => [
       level,
       limit,
       limitCents,
@@ -116,7 +114,16 @@ interface ChangedPayment {
 
 /** All limits of amounts over an account before a payment's change, and what the change adds to each. */
 export function limitUses(ledger: Ledger, account: Account, change: ChangedPayment): readonly LimitUse[] {
-  const { after, before, bounds, now } = change;
+  const { bounds, now } = change;
+  return withAdded(standingLimits(ledger, account, bounds, now), account, change);
+}
+
+/** The same of limits that are known. */
+export function withAdded(
+  standing: readonly StandingLimit[],
+  account: Account,
+  { after, before, bounds, now }: ChangedPayment,
+): readonly LimitUse[] {
   const addedMc = totalOf(moneyOf(after)) - (before === null ? 0 : totalOf(moneyOf(before)));
   const had = countedInEach(before, bounds);
   const added: PerPeriod = countedInEach(after, bounds).map((mc, place) => mc - (had[place] ?? 0));
@@ -127,8 +134,5 @@ export function limitUses(ledger: Ledger, account: Account, change: ChangedPayme
       return countedOn(after, date) - (before === null ? 0 : countedOn(before, date));
     return added[PERIODS.indexOf(limit)] ?? 0;
   };
-  return standingLimits(ledger, account, bounds, now).map((use) => ({
-    ...use,
-    addedMc: addedTo(use.limit),
-  }));
+  return standing.map((use) => ({ ...use, addedMc: addedTo(use.limit) }));
 }

@@ -14,7 +14,7 @@ import type { CommandOf, LedgerReply, PaymentDecision } from "./commands.ts";
 import type { Draft } from "./draft.ts";
 import { isClosedKey, newestSimilar } from "./closed-keys.ts";
 import { possibleDuplicate } from "./duplicates.ts";
-import { limitsThen, limitUses } from "./measures.ts";
+import { limitsThen, type StandingLimit, standingLimits, withAdded } from "./measures.ts";
 import type { Account, Ledger } from "./state.ts";
 import { warningsOf, withWarnings } from "./thresholds.ts";
 import { boundsNow } from "./windows.ts";
@@ -42,7 +42,9 @@ export function pay(draft: Draft, command: CommandOf<"pay">): LedgerReply {
   if (full !== null) return full;
 
   const assessment = assess(ledger, account, { ...request, rules, forbidden }, now);
-  const decision = withThresholds(draft, account, request, decisionOf(draft, account, command, assessment));
+  const standing = standingLimits(ledger, account, draft.bounds, now);
+  const decided = decisionOf(draft, account, command, assessment, standing);
+  const decision = withThresholds(draft, account, request, decided, standing);
   const duplicate = possibleDuplicate(ledger, account, request.fingerprint, now);
   const payment = decidedPayment(request, decision);
   draft.add(
@@ -157,10 +159,11 @@ export function statusDenial({ status }: Account): Denial | null {
 }
 
 function decisionOf(
-  { bounds, ledger, now }: Draft,
+  { bounds, now }: Draft,
   account: Account,
   command: CommandOf<"pay">,
   { denial, flaggedByRuleTypes, wouldHaveFlagged }: Assessment,
+  standing: readonly StandingLimit[],
 ): PaymentDecision {
   const isHeld = denial === null && flaggedByRuleTypes.length > 0;
   return {
@@ -174,20 +177,21 @@ function decisionOf(
     denial,
     approval: isHeld ? newApproval(account, command, flaggedByRuleTypes, now) : null,
     policyVersion: account.policyVersion,
-    limits: limitsThen(ledger, account, bounds, now),
+    limits: limitsThen(account, standing, now),
   };
 }
 
 /** The decision with the thresholds that the payment's hold crosses. */
 function withThresholds(
-  { bounds, ledger, now }: Draft,
+  { bounds, now }: Draft,
   account: Account,
   request: CommandOf<"pay">["request"],
   decision: PaymentDecision,
+  standing: readonly StandingLimit[],
 ): PaymentDecision {
   if (decision.denial !== null) return decision;
   const change = { before: null, after: decidedPayment(request, decision), bounds, now };
-  return withWarnings(decision, warningsOf(limitUses(ledger, account, change), now));
+  return withWarnings(decision, warningsOf(withAdded(standing, account, change), now));
 }
 
 function newApproval(
