@@ -45,7 +45,7 @@ export interface Config {
   /** Plan of the organization that the set-up link makes; null: `enterprise` with embedded engines, else `free`. */
   readonly defaultPlan: Plan | null;
   readonly approvalWindowSeconds: number;
-  /** How long the card of a payment waits for its first authorization. */
+  /** Maximum wait of a payment's card for its first authorization. */
   readonly cardReadySeconds: number;
   /** How long the replay of a machine's create delivers the agent's first key again. */
   readonly keyDeliveryWindowSeconds: number;

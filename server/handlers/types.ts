@@ -46,7 +46,7 @@ export interface Reply<O> {
   readonly status?: 200;
   /** The tokens of a session that begins or goes on: REST puts them into the body, or into cookies. */
   readonly session?: SessionTokensIssued;
-  /** What the browser keeps of a sign-in that has begun; null: it is over. */
+  /** Token of a sign-in that has begun, which the browser keeps; null: it is over. */
   readonly ssoFlow?: string | null;
   /** A file that is sent piece by piece, in the body's place. */
   readonly stream?: FileStream;

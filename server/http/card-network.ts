@@ -15,7 +15,7 @@ const CONNECTION = /^rail_[0-9A-HJKMNP-TV-Z]{26}$/;
 const rawBody = express.raw({ type: () => true, limit: BODY_BYTES_MAX.usual, inflate: false });
 
 /**
- * What card issuers send: requests to authorize, and events. The signature is the credential; a message without a good one counts
+ * Messages of card issuers: requests to authorize, and events. The signature is the credential; a message without a good one counts
  * against its address, and one with it against nothing, since a network waits for the answer.
  */
 export function cardNetworkRouter(messages: CardMessages, admission: Admission, logger: Logger): Router {

@@ -42,7 +42,7 @@ export interface RaiseRequestsDependencies {
   readonly clock: () => Date;
 }
 
-/** What agents lack, as they ask people for it. One request per agent is open at a time. */
+/** Agents' requests for higher limits. One per agent is open at a time. */
 export class RaiseRequests {
   readonly #dependencies: RaiseRequestsDependencies;
 

@@ -85,7 +85,7 @@ export const lackingLimit = z
   })
   .meta({ title: "LackingLimit" });
 
-/** The same as people see it. */
+/** A shortfall as people see it, with the limit and its use. */
 export const shortfall = lackingLimit.extend({ limitCents: cents, usedCents }).meta({ title: "Shortfall" });
 
 /** A limit that a grant has raised. */

@@ -77,6 +77,16 @@ describe("warnings before a limit is used up", () => {
 describe("a raise", () => {
   const grant = { kind: "grant_raise", raiseId: "raise-1" } as const;
 
+  it("submitted late, once it is recorded and its room is used up, raises nothing more", () => {
+    const account = new TestAccount({ budgetCents: 100 });
+    const late = { ...grant, amountMc: mcOf(300) };
+    account.as("raised", account.do(late));
+    account.do({ kind: "confirm_raise", raiseId: grant.raiseId });
+    account.paid(300);
+    account.do(late);
+    expect(account.state.policy.budgetCents).to.equal(300);
+  });
+
   it("raises all that an amount lacks at all levels in one decision, lifetime limits for good", () => {
     const account = new TestAccount({
       budgetCents: 1_000,

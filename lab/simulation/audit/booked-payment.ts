@@ -40,7 +40,7 @@ export class BookedPayment {
   /** The part that still counts on the payment's own day, and what was added since, by the day that it was. */
   #baseMc: number;
   readonly #addedMc = new Map<string, number>();
-  /** What was added, by the instant that it counts at in windows. */
+  /** Amounts added, by the instant that they count at in windows. */
   #added: CountedPart[] = [];
   /** Instant that its amount counts at in windows, as far as nothing was added later. */
   windowAt: number;

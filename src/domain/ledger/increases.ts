@@ -20,7 +20,7 @@ export interface Increase {
 export const INCREASES_MAX = 8;
 export const INCREASE_MS_MAX = 31 * 86_400_000;
 
-/** What increases raise: an agent's policy, or the budget of a team or project. */
+/** A set of limits that can be increased: an agent's policy, or the budget of a team or project. */
 export interface Increased {
   /** Left out: there are none. */
   readonly increases?: readonly Increase[];

@@ -118,7 +118,7 @@ export function limitUses(ledger: Ledger, account: Account, change: ChangedPayme
   return withAdded(standingLimits(ledger, account, bounds, now), account, change);
 }
 
-/** The same of limits that are known. */
+/** Adds to limits that are known what a payment's change adds to each. */
 export function withAdded(
   standing: readonly StandingLimit[],
   account: Account,

@@ -67,9 +67,13 @@ export interface Raised extends Pick<Shortfall, "level" | "limit"> {
   readonly endsAt: number | null;
 }
 
-/** The newest grant for an account, until its record is known to be written. */
+/**
+ * The newest grant for an account, kept until the next one: a server that was stalled while it finished the grant may submit it again
+ * when the room that it made is used up.
+ */
 export interface Grant {
   readonly raiseId: string;
+  /** Empty once its record is known to be written. */
   readonly raised: readonly Raised[];
 }
 
@@ -113,7 +117,7 @@ export function grantRaise(draft: Draft, command: CommandOf<"grant_raise">): Led
 /** The grant's record is written. */
 export function confirmRaise(draft: Draft, { agentId, raiseId }: CommandOf<"confirm_raise">): LedgerReply {
   const account = draft.account(agentId);
-  if (account?.grant?.raiseId === raiseId) account.grant = null;
+  if (account?.grant?.raiseId === raiseId) account.grant = { raiseId, raised: [] };
   return { kind: "confirmed" };
 }
 
