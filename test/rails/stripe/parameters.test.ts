@@ -9,7 +9,7 @@ import { disputesOf } from "../../../src/rails/stripe/disputes.ts";
 import { stripeIssuer } from "../../../src/rails/stripe/issuer.ts";
 import { eventually } from "../../chain/support.ts";
 
-/** Path of stripe-mock v0.203.0, which checks calls against Stripe's own OpenAPI document: see docs/tests.md. */
+/** Path of stripe-mock v0.203.0, which checks calls against Stripe's own OpenAPI document: see CONTRIBUTING.md. */
 const MOCK = process.env["STRIPE_MOCK"];
 
 const freePort = (): Promise<number> =>
