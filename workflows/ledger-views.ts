@@ -1,7 +1,7 @@
 import { remainingOf, usedCents } from "../src/domain/money.ts";
 import { fillOf } from "../src/domain/ledger/capacity.ts";
 import { remainingCents } from "../src/domain/ledger/caps.ts";
-import { shortfalls } from "../src/domain/ledger/raises.ts";
+import { raiseBasis, shortfalls } from "../src/domain/ledger/raises.ts";
 import { assess } from "../src/domain/ledger/pay.ts";
 import {
   type Account,
@@ -61,6 +61,7 @@ export function accountView(
     todayCount: countToday(usage, at),
     assessment: payment === null ? null : assess(ledger, account, payment, at),
     shortfalls: raiseMc === undefined ? [] : shortfalls(ledger, account, raiseMc, at),
+    raiseBasis: raiseBasis(ledger, account),
     spendLimits,
     team,
     project,

@@ -1,5 +1,6 @@
 import type { AgentDocument } from "../../src/store/documents.ts";
 import type { AssessedPayment } from "../../src/domain/ledger/pay.ts";
+import { NO_RAISE_BASIS } from "../../src/domain/ledger/raises.ts";
 import { withUse } from "../../src/domain/ledger/windows.ts";
 import { remainingOf } from "../../src/domain/money.ts";
 import type { AccountView } from "../../src/messages/ledger.ts";
@@ -51,6 +52,7 @@ function closedAccount({ policy, policyVersion, reservedCents, spentCents }: Age
     todayCount: 0,
     assessment: null,
     shortfalls: [],
+    raiseBasis: NO_RAISE_BASIS,
     spendableCents: 0,
     spendLimits: [],
     team: NOTHING_SHOWN,

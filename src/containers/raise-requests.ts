@@ -6,6 +6,7 @@ import type { TemporalActors } from "../actors/temporal.ts";
 import type { AuditNotes } from "../audit/notes.ts";
 import type { ContainerBudgets } from "./container-budgets.ts";
 import { refusal } from "../domain/errors.ts";
+import { NO_RAISE_BASIS, type RaiseBasis } from "../domain/ledger/raises.ts";
 import type { Resolver } from "../domain/ledger/payment.ts";
 import { mcOf } from "../domain/money.ts";
 import { ok, refused, type Result } from "../domain/result.ts";
@@ -21,6 +22,9 @@ const REQUESTS_PER_DAY = 5;
 
 /** Age up to which a grant that was interrupted is finished by whoever reads it. */
 const FINISHED_WITHIN_MS = DAY_MS;
+
+/** Age up to which a grant that met another change of limits is decided again on those. */
+const DECIDED_AGAIN_WITHIN_MS = 3_000;
 
 /** A raise as an agent asks for it. */
 export interface RaiseOrder {
@@ -129,7 +133,8 @@ export class RaiseRequests {
 
   /**
    * The person's decision is recorded before the ledger takes it, under the request's id: a process that dies between the two has
-   * decided, and whoever comes next finishes it.
+   * decided, and whoever comes next finishes it. It names the limits that it is decided on: a command that a stalled server submits
+   * after any of them was set, or after a later grant, raises nothing.
    */
   async grant(
     request: RaiseRequestDocument,
@@ -140,17 +145,33 @@ export class RaiseRequests {
     const { clock } = this.#dependencies;
     const genuine = this.#genuine(request);
     if (genuine.status !== "pending") return refused(refusal("RAISE_ALREADY_RESOLVED"));
-    const decision = genuine.decision ?? { by, at: clock(), endsAt };
-    await audit.begin({ before: null, after: grantEntry(genuine, decision) });
-    const decided = genuine.decision === null ? await this.#change(genuine, { decision }) : genuine;
-    if (decided === null) return refused(refusal("RAISE_ALREADY_RESOLVED"));
-    const finished = await this.#finish(decided, decision);
-    if (finished === null) return refused(refusal("RAISE_IMPOSSIBLE"));
-    if (finished.status === "granted") {
-      audit.change(null, { ...grantEntry(finished, decision), raised: finished.raised });
-      return ok(finished);
+    const at = clock();
+    const isFresh = () => clock().getTime() - at.getTime() < DECIDED_AGAIN_WITHIN_MS;
+    let open = genuine;
+    for (let attempt = 1; ; attempt += 1) {
+      const decision = open.decision ?? { by, at, endsAt, basis: await this.#basis(open) };
+      if (attempt === 1) await audit.begin({ before: null, after: grantEntry(open, decision) });
+      // Its basis may have been read long after the person's decision.
+      else if (!isFresh()) return refused(refusal("STALE_BUDGET"));
+      const decided = open.decision === null ? await this.#change(open, { decision }) : open;
+      if (decided === null) return refused(refusal("RAISE_ALREADY_RESOLVED"));
+      const { refusedAs, request: known } = await this.#finish(decided, decision);
+      if (refusedAs === "raise_stale" && known.status === "pending" && known.decision === null && isFresh())
+        open = known;
+      else if (refusedAs !== null)
+        return refused(refusal(refusedAs === "raise_stale" ? "STALE_BUDGET" : "RAISE_IMPOSSIBLE"));
+      else if (known.status === "granted") {
+        audit.change(null, { ...grantEntry(known, decision), raised: known.raised });
+        return ok(known);
+      } else
+        return refused(refusal(known.closedBy === "AGENT_ARCHIVED" ? "AGENT_ARCHIVED" : "RAISE_NOT_NEEDED"));
     }
-    return refused(refusal(finished.closedBy === "AGENT_ARCHIVED" ? "AGENT_ARCHIVED" : "RAISE_NOT_NEEDED"));
+  }
+
+  async #basis({ agentId, projectId }: RaiseRequestDocument): Promise<RaiseBasis> {
+    const { actors, clock } = this.#dependencies;
+    const account = await actors.account(projectId, { agentId, now: clock().getTime() });
+    return account?.raiseBasis ?? NO_RAISE_BASIS;
   }
 
   async refuse(
@@ -176,17 +197,20 @@ export class RaiseRequests {
     if (status !== "pending" || decision === null) return request;
     const age = this.#dependencies.clock().getTime() - decision.at.getTime();
     if (age > FINISHED_WITHIN_MS) return request;
-    return (await this.#finish(this.#genuine(request), decision)) ?? request;
+    return (await this.#finish(this.#genuine(request), decision)).request;
   }
 
-  /** Null: the ledger can't raise the limits so far; the request stays open. */
+  /** `refusedAs`: the ledger raises nothing, and the request is open again. */
   async #finish(
     request: RaiseRequestDocument,
-    { by, endsAt }: RaiseDecision,
-  ): Promise<RaiseRequestDocument | null> {
+    { basis, by, endsAt }: RaiseDecision,
+  ): Promise<{
+    readonly request: RaiseRequestDocument;
+    readonly refusedAs: "raise_impossible" | "raise_stale" | null;
+  }> {
     const { clock, containerBudgets, ledgers } = this.#dependencies;
     const { _id: raiseId, agentId, amountCents } = request;
-    const command = { kind: "grant_raise", agentId, raiseId, amountMc: mcOf(amountCents) } as const;
+    const command = { kind: "grant_raise", agentId, raiseId, amountMc: mcOf(amountCents), basis } as const;
     const until = endsAt === "window" ? {} : { endsAt: endsAt?.getTime() ?? null };
     const { reply } = await ledgers.submitRecorded(request, { ...command, ...until });
     const resolved = { resolvedBy: by, resolvedAt: clock() };
@@ -196,21 +220,25 @@ export class RaiseRequests {
         const { raised } = reply.grant;
         const granted = await this.#resolved(request, { ...resolved, status: "granted", raised });
         await ledgers.submit(request, { kind: "confirm_raise", agentId, raiseId });
-        return granted;
+        return { request: granted, refusedAs: null };
       }
       case "no_account":
-        return this.#resolved(request, { ...resolved, status: "closed", closedBy: "AGENT_ARCHIVED" });
-      case "raise_not_needed":
-        return this.#resolved(request, { ...resolved, status: "closed", closedBy: "RAISE_NOT_NEEDED" });
+      case "raise_not_needed": {
+        const closedBy = reply.kind === "no_account" ? "AGENT_ARCHIVED" : "RAISE_NOT_NEEDED";
+        const closed = await this.#resolved(request, { ...resolved, status: "closed", closedBy });
+        return { request: closed, refusedAs: null };
+      }
       case "raise_impossible":
-        await this.#change(request, { decision: null });
-        return null;
+      case "raise_stale": {
+        const known = await this.#resolved(request, { decision: null });
+        return { request: known, refusedAs: known.status === "pending" ? reply.kind : null };
+      }
       default:
         throw new Error(`a ledger answered ${reply.kind} to a grant`);
     }
   }
 
-  /** As it was resolved, by this call or by another one that has finished it first. */
+  /** As it was changed, by this call or by another one that has finished it first. */
   async #resolved(
     request: RaiseRequestDocument,
     change: Partial<RaiseRequestDocument>,

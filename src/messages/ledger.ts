@@ -5,7 +5,7 @@ import type { CommandOf, LedgerCommand, LedgerReply } from "../domain/ledger/com
 import type { PackedLedger } from "../domain/ledger/pack.ts";
 import type { Calendar, Zone } from "../domain/ledger/calendar.ts";
 import type { AssessedPayment, Assessment } from "../domain/ledger/pay.ts";
-import type { Shortfall } from "../domain/ledger/raises.ts";
+import type { RaiseBasis, Shortfall } from "../domain/ledger/raises.ts";
 import type { AccountSummary, Cap, AccountStatus, Totals } from "../domain/ledger/state.ts";
 import type { ShownSpendLimit } from "../domain/ledger/windows.ts";
 
@@ -107,6 +107,7 @@ export interface AccountView {
   readonly assessment: Assessment | null;
   /** Limits without room for `raiseMc`. */
   readonly shortfalls: readonly Shortfall[];
+  readonly raiseBasis: RaiseBasis;
   /** The least that any limit of an amount leaves at all levels, but for that of one payment. */
   readonly spendableCents: number;
   readonly spendLimits: readonly ShownSpendLimit[];

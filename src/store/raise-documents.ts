@@ -1,5 +1,5 @@
 import type { Resolver } from "../domain/ledger/payment.ts";
-import type { Raised, Shortfall } from "../domain/ledger/raises.ts";
+import type { Raised, RaiseBasis, Shortfall } from "../domain/ledger/raises.ts";
 
 /** A person's decision to grant a raise; recorded before the ledger takes it. */
 export interface RaiseDecision {
@@ -7,6 +7,8 @@ export interface RaiseDecision {
   readonly at: Date;
   /** The end of increases; null: for good; `window`: that of each limit's own window. */
   readonly endsAt: Date | "window" | null;
+  /** The limits that it was decided on. */
+  readonly basis: RaiseBasis;
 }
 
 /** An agent's request for higher limits. Replaced whole, with its proof. */

@@ -2,6 +2,7 @@ import { expect } from "chai";
 import { operations } from "../../src/contract/registry.ts";
 import { COLLECTIONS, type EventDocument, type ProjectDocument } from "../../src/store/documents.ts";
 import { McpCaller } from "../mcp/support.ts";
+import { prove } from "../support/access-proofs.ts";
 import { outcomeOf, TestBudgets } from "../support/budgets.ts";
 import { askRaise, raiseOrder } from "../support/raises.ts";
 import { SIMULATED } from "../support/simulations.ts";
@@ -287,6 +288,22 @@ describe("raises", () => {
       query: { agent_id: id, status: "refused" },
     });
     expect(raiseRequests).to.have.lengthOf(5);
+  });
+
+  it("granted before somebody set a limit and finished later, it raises nothing and stays open", async () => {
+    const { token } = world;
+    const agent = await world.agent(limits);
+    const id = await askRaise(world, agent);
+    const basis = { grants: 0, policyVersion: 1, teamVersion: 1, projectVersion: 1 };
+    const decision = { by: { userId: agent.id, name: "Ada" }, at: new Date(), endsAt: null, basis };
+    await prove(world.service.db, "raiseRequest", { _id: id }, { decision });
+    const body = { version: 1, budgetCents: 700 };
+    await world.api.ok("updateAgentBudgetPolicy", 200, { token, id: agent.id, body });
+    const { raiseRequest } = await world.api.ok("getRaiseRequest", 200, { token, id });
+    expect(raiseRequest).to.deep.include({ status: "pending", raised: [] });
+    const { budgetCents } = await world.api.ok("getAgentBudgetPolicy", 200, { token, id: agent.id });
+    expect(budgetCents).to.equal(700);
+    expect((await grant(id)).raiseRequest.status).to.equal("granted");
   });
 
   it("granted too late, it is 409 and closed: the agent is archived, or nothing lacks any more", async () => {

@@ -79,12 +79,36 @@ describe("a raise", () => {
 
   it("submitted late, once it is recorded and its room is used up, raises nothing more", () => {
     const account = new TestAccount({ budgetCents: 100 });
-    const late = { ...grant, amountMc: mcOf(300) };
+    const late = { ...grant, ...account.basis(), amountMc: mcOf(300) };
     account.as("raised", account.do(late));
     account.do({ kind: "confirm_raise", raiseId: grant.raiseId });
     account.paid(300);
     account.do(late);
     expect(account.state.policy.budgetCents).to.equal(300);
+  });
+
+  it("decided before a later raise, a set limit or its own end, and submitted late, raises nothing", () => {
+    const account = new TestAccount({ budgetCents: 100 });
+    const decided = { ...grant, ...account.basis(), amountMc: mcOf(300) };
+    const later = { kind: "grant_raise", raiseId: "raise-2", amountMc: mcOf(200) } as const;
+    account.as("raised", account.do({ ...later, ...account.basis() }));
+    expect(account.do(decided).kind).to.equal("raise_stale");
+
+    const unneeded = { ...grant, ...account.basis(), amountMc: mcOf(200) };
+    expect(account.do(unneeded).kind).to.equal("raise_not_needed");
+    account.paid(200);
+    expect(account.do(unneeded).kind).to.equal("raise_not_needed");
+
+    for (const set of [
+      () => account.change({ budgetCents: 200 }),
+      () => account.cap(1_000, 1_000),
+      () => account.cap(1_000, 2_000),
+    ]) {
+      const before = { ...grant, ...account.basis(), amountMc: mcOf(300) };
+      set();
+      expect(account.do(before).kind).to.equal("raise_stale");
+    }
+    expect(account.state.policy.budgetCents).to.equal(200);
   });
 
   it("raises all that an amount lacks at all levels in one decision, lifetime limits for good", () => {
@@ -108,7 +132,7 @@ describe("a raise", () => {
       ["project", "cap", 750],
     ]);
     const before = account.ledger.project.cap.version;
-    const raised = account.as("raised", account.do({ ...grant, amountMc }));
+    const raised = account.as("raised", account.do({ ...grant, ...account.basis(), amountMc }));
     const midnight = MIDNIGHT + DAY;
     expect(raised.grant.raised.map(({ endsAt }) => endsAt)).to.deep.equal([
       null,
@@ -135,7 +159,7 @@ describe("a raise", () => {
   it("is refused of an archived agent, where nothing lacks, and of an instant that has passed", () => {
     const account = new TestAccount({ dailySpendLimitCents: 10 });
     const ask = (cents: number, endsAt: number) =>
-      account.do({ ...grant, amountMc: mcOf(cents), endsAt }).kind;
+      account.do({ ...grant, ...account.basis(), amountMc: mcOf(cents), endsAt }).kind;
     account.paid(1);
     expect(ask(9, NOON + 1)).to.equal("raise_not_needed");
     expect(ask(11, NOON)).to.equal("raise_impossible");
@@ -146,7 +170,7 @@ describe("a raise", () => {
 
   it("ends with the next setting of its limit, and not with one of another limit", () => {
     const account = new TestAccount({ dailySpendLimitCents: 10, spendLimits: monthly(10) });
-    account.as("raised", account.do({ ...grant, amountMc: mcOf(30) }));
+    account.as("raised", account.do({ ...grant, ...account.basis(), amountMc: mcOf(30) }));
     account.change({ dailySpendLimitCents: 10, spendLimits: monthly(20) });
     expect(account.pay(25).denial?.details).to.include({ period: "month", limit: 20 });
     account.change({ spendLimits: [] });

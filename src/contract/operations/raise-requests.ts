@@ -133,7 +133,8 @@ export const grantRaiseRequest = define({
   description:
     "Raises all that lacks now for the amount, at all levels, in one decision. Budgets, caps and the limit per transaction are raised " +
     "for good. Limits of a day or a period are raised until `endsAt`, at most 31 days ahead; left out: each until its window ends; " +
-    "null: for good. If the agent is archived or nothing lacks any more the request is closed, and this is 409.",
+    "null: for good. If the agent is archived or nothing lacks any more the request is closed, and this is 409. If a limit was set " +
+    "meanwhile it is 409 STALE_BUDGET, and the request stays open.",
   tag: "Approvals",
   access: manages("never", "raiseRequest", { role: "admin", stepUp: true }),
   waitsFor: "propagation",
@@ -149,7 +150,14 @@ export const grantRaiseRequest = define({
     })
     .optional(),
   output: answer,
-  errors: ["NOT_FOUND", "AGENT_ARCHIVED", "RAISE_ALREADY_RESOLVED", "RAISE_IMPOSSIBLE", "RAISE_NOT_NEEDED"],
+  errors: [
+    "NOT_FOUND",
+    "AGENT_ARCHIVED",
+    "RAISE_ALREADY_RESOLVED",
+    "RAISE_IMPOSSIBLE",
+    "RAISE_NOT_NEEDED",
+    "STALE_BUDGET",
+  ],
 });
 
 export const refuseRaiseRequest = define({

@@ -13,7 +13,7 @@ import type { BudgetPolicy, BudgetPolicyPatch, Denial } from "./policy.ts";
 import type { Calendar, CalendarSettings, Zone } from "./calendar.ts";
 import type { LimitThen } from "./measures.ts";
 import type { PossibleDuplicate } from "./duplicates.ts";
-import type { Grant } from "./raises.ts";
+import type { Grant, RaiseBasis } from "./raises.ts";
 import type { Usage } from "./usage.ts";
 import type { PaymentRules } from "../rules/checks.ts";
 import type { Forbidden } from "../rules/restrictions.ts";
@@ -117,6 +117,7 @@ export type AccountCommand = { readonly agentId: string } & (
       readonly raiseId: string;
       readonly amountMc: number;
       readonly endsAt?: number | null;
+      readonly basis: RaiseBasis;
     }
   /** The record of the grant is written. */
   | { readonly kind: "confirm_raise"; readonly raiseId: string }
@@ -286,6 +287,8 @@ export type LedgerReply<P extends StoredPayment = StoredPayment> =
   | { readonly kind: "raised"; readonly grant: Grant; readonly caps: readonly RecordedCap[] }
   /** Every limit has room for the amount. */
   | { readonly kind: "raise_not_needed" }
+  /** Since the grant was decided, another one was judged or a limit was set. */
+  | { readonly kind: "raise_stale" }
   /** A limit would be above the highest amount, have too many increases at once, or `endsAt` has passed. */
   | { readonly kind: "raise_impossible" }
   | { readonly kind: "version_conflict"; readonly version: number }

@@ -12,7 +12,7 @@ import {
 } from "./increases.ts";
 import { type StandingLimit, standingLimits } from "./measures.ts";
 import type { BudgetPolicy, DenialCode } from "./policy.ts";
-import { type Account, type Cap, type Ledger } from "./state.ts";
+import { type Account, type Cap, type Ledger, levelOf } from "./state.ts";
 import type { BREACH_LIMITS } from "./books.ts";
 import { boundsNow, type SpendLimit } from "./windows.ts";
 
@@ -67,31 +67,69 @@ export interface Raised extends Pick<Shortfall, "level" | "limit"> {
   readonly endsAt: number | null;
 }
 
-/**
- * The newest grant for an account, kept until the next one: a server that was stalled while it finished the grant may submit it again
- * when the room that it made is used up.
- */
+/** The newest grant for an account that was judged, kept until the next one so that a repeated command gets the same answer. */
 export interface Grant {
   readonly raiseId: string;
+  /** Its place among the account's grants, from 1. */
+  readonly number: number;
   /** Empty once its record is known to be written. */
   readonly raised: readonly Raised[];
+  readonly refused?: "raise_not_needed" | "raise_impossible";
 }
 
 /**
+ * State of an account and its levels when a person decides a raise. A grant on an older one changes nothing: a stalled server may
+ * submit it after other grants, or after somebody has set the limits.
+ */
+export interface RaiseBasis {
+  /** Number of the account's grants. */
+  readonly grants: number;
+  readonly policyVersion: number;
+  readonly teamVersion: number;
+  readonly projectVersion: number;
+}
+
+export const raiseBasis = (ledger: Ledger, { grant, policyVersion, teamId }: Account): RaiseBasis => ({
+  grants: grant?.number ?? 0,
+  policyVersion,
+  teamVersion: levelOf(ledger, teamId).cap.version,
+  projectVersion: ledger.project.cap.version,
+});
+
+/** Basis where there is no account. */
+export const NO_RAISE_BASIS: RaiseBasis = { grants: 0, policyVersion: 0, teamVersion: 0, projectVersion: 0 };
+
+const isSameBasis = (one: RaiseBasis, other: RaiseBasis): boolean =>
+  one.grants === other.grants &&
+  one.policyVersion === other.policyVersion &&
+  one.teamVersion === other.teamVersion &&
+  one.projectVersion === other.projectVersion;
+
+/**
  * Raises all that an amount lacks at all levels, in one decision. Periods and the day are raised until `endsAt`: left out, each until its
- * window ends; null, for good. All other limits are raised for good. A repeated grant raises nothing more.
+ * window ends; null, for good. All other limits are raised for good. A repeated grant, or one on an older basis, raises nothing.
  */
 export function grantRaise(draft: Draft, command: CommandOf<"grant_raise">): LedgerReply {
-  const { agentId, amountMc, endsAt, raiseId } = command;
+  const { agentId, amountMc, basis, endsAt, raiseId } = command;
   const account = draft.account(agentId);
   if (account === undefined || account.status === "closed") return { kind: "no_account" };
-  if (account.grant?.raiseId === raiseId) return { kind: "raised", grant: account.grant, caps: [] };
+  const { grant: newest } = account;
+  const number = basis.grants + 1;
+  if (newest?.raiseId === raiseId && newest.number === number)
+    return newest.refused === undefined
+      ? { kind: "raised", grant: newest, caps: [] }
+      : { kind: newest.refused };
+  if (!isSameBasis(basis, raiseBasis(draft.ledger, account))) return { kind: "raise_stale" };
+  const refuse = (refused: NonNullable<Grant["refused"]>): LedgerReply => {
+    account.grant = { raiseId, number, raised: [], refused };
+    return { kind: refused };
+  };
   const lacking = shortfalls(draft.ledger, account, amountMc, draft.now);
-  if (lacking.length === 0) return { kind: "raise_not_needed" };
+  if (lacking.length === 0) return refuse("raise_not_needed");
   const raised = lacking.map((each) => raisedBy(each, endsAt, draft));
   const { at } = draft.bounds;
   const isOver = ({ endsAt: until }: Raised): boolean => until !== null && until <= at;
-  if (raised.some((each) => each.toCents > MAX_CENTS || isOver(each))) return { kind: "raise_impossible" };
+  if (raised.some((each) => each.toCents > MAX_CENTS || isOver(each))) return refuse("raise_impossible");
   const policy = raisedPolicy(account.policy, raisedOf(raised, "agent"), raiseId, at);
   const levels = ([account.teamId, null] as const).flatMap((teamId) => {
     const ofLevel = raisedOf(raised, teamId === null ? "project" : "team");
@@ -102,13 +140,13 @@ export function grantRaise(draft: Draft, command: CommandOf<"grant_raise">): Led
   const isFull = [policy, ...levels.map(({ cap }) => cap)].some(
     ({ increases = [] }) => increases.length > INCREASES_MAX,
   );
-  if (isFull) return { kind: "raise_impossible" };
+  if (isFull) return refuse("raise_impossible");
   for (const { cap, teamId } of levels) draft.setLevel(teamId, { cap, capChangedAt: draft.now });
   if (policy !== account.policy) {
     account.policy = policy;
     account.policyVersion += 1;
   }
-  account.grant = { raiseId, raised };
+  account.grant = { raiseId, number, raised };
   // The agent's record follows in any case, so that a caller can wait for it.
   draft.touch(account);
   return { kind: "raised", grant: account.grant, caps: levels satisfies readonly RecordedCap[] };
@@ -117,7 +155,7 @@ export function grantRaise(draft: Draft, command: CommandOf<"grant_raise">): Led
 /** The grant's record is written. */
 export function confirmRaise(draft: Draft, { agentId, raiseId }: CommandOf<"confirm_raise">): LedgerReply {
   const account = draft.account(agentId);
-  if (account?.grant?.raiseId === raiseId) account.grant = { raiseId, raised: [] };
+  if (account?.grant?.raiseId === raiseId) account.grant = { ...account.grant, raised: [] };
   return { kind: "confirmed" };
 }
 

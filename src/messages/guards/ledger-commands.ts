@@ -3,6 +3,7 @@ import type { BudgetPolicy, BudgetPolicyPatch } from "../../domain/ledger/policy
 import { type CalendarSettings, PERIODS, type Zone } from "../../domain/ledger/calendar.ts";
 import { type Increase, INCREASES_MAX, WINDOWED_LIMITS } from "../../domain/ledger/increases.ts";
 import { SPEND_LIMITS_MAX, type SpendLimit } from "../../domain/ledger/windows.ts";
+import type { RaiseBasis } from "../../domain/ledger/raises.ts";
 import type { DroppedAccount, KnownToActor, LedgerCommand } from "../../domain/ledger/commands.ts";
 import {
   type Guard,
@@ -142,6 +143,13 @@ const isDropped = isRecord<DroppedAccount>({
   revision: isCount,
 });
 
+const isRaiseBasis = isRecord<RaiseBasis>({
+  grants: isCount,
+  policyVersion: isCount,
+  teamVersion: isCount,
+  projectVersion: isCount,
+});
+
 const requestId = optional(isId);
 const ofAgent = { agentId: isId, requestId } as const;
 const ofPayment = { ...ofAgent, transactionId: isId } as const;
@@ -189,7 +197,13 @@ const commands: Variants<LedgerCommand, "kind"> = {
   cancel: ofPayment,
   request_permission: ofPayment,
   read_payment: ofPayment,
-  grant_raise: { ...ofAgent, raiseId: isId, amountMc: isMc, endsAt: optional(orNull(isTime)) },
+  grant_raise: {
+    ...ofAgent,
+    raiseId: isId,
+    amountMc: isMc,
+    endsAt: optional(orNull(isTime)),
+    basis: isRaiseBasis,
+  },
   confirm_raise: { ...ofAgent, raiseId: isId },
   change_policy: { ...ofAgent, patch, version: isInteger },
   pause: ofAgent,

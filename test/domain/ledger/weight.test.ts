@@ -2,6 +2,7 @@ import { expect } from "chai";
 import * as fc from "fast-check";
 import { AUTHORIZATIONS_MAX } from "../../../src/domain/ledger/books.ts";
 import { judge } from "../../../src/domain/ledger/judge.ts";
+import { NO_RAISE_BASIS, raiseBasis } from "../../../src/domain/ledger/raises.ts";
 import { type Ledger, LEDGER_BOUNDS, levelOf, newLedger } from "../../../src/domain/ledger/state.ts";
 import { ledgerBytes } from "../../../src/domain/ledger/weight.ts";
 import type { LedgerReply } from "../../../src/domain/ledger/commands.ts";
@@ -70,7 +71,9 @@ function ledgerOf(mixture: Mixture): { ledger: Ledger; now: number } {
       if (raised === 0) ask({ kind: "replace_team", teamId, ...cap, spendLimits });
       const raisedMc = 1_000_000_000_000 * (raised + 1) + amountMc();
       const endsAt = now + some.random.between(DAY, 20 * DAY);
-      ask({ kind: "grant_raise", agentId, raiseId: some.uuid(), amountMc: raisedMc, endsAt });
+      const account = ledger.accounts.get(agentId);
+      const basis = account === undefined ? NO_RAISE_BASIS : raiseBasis(ledger, account);
+      ask({ kind: "grant_raise", agentId, raiseId: some.uuid(), amountMc: raisedMc, endsAt, basis });
     }
   };
   for (let account = 0; account < mixture.accounts; account += 1) {

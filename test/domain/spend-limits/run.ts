@@ -11,6 +11,7 @@ import {
   windowBounds,
 } from "../../../src/domain/ledger/calendar.ts";
 import type { LedgerCommand, LedgerReply } from "../../../src/domain/ledger/commands.ts";
+import { NO_RAISE_BASIS, raiseBasis } from "../../../src/domain/ledger/raises.ts";
 import { type Ledger, levelOf, newLedger } from "../../../src/domain/ledger/state.ts";
 import type { SpendLimit, Windows } from "../../../src/domain/ledger/windows.ts";
 import { mcOf } from "../../../src/domain/money.ts";
@@ -314,11 +315,13 @@ export class SpendLimitsRun {
     const until = lasts === "window" ? {} : { endsAt: lasts === "for good" ? null : this.#now + lasts };
     this.#raises += 1;
     const raiseId = `raise-${String(this.#raises)}`;
+    const account = this.#ledger.accounts.get(agentId(number));
     const grant = {
       kind: "grant_raise",
       agentId: agentId(number),
       raiseId,
       amountMc: mcOf(cents),
+      basis: account === undefined ? NO_RAISE_BASIS : raiseBasis(this.#ledger, account),
       ...until,
     } as const;
     const reply = this.#judge(grant);

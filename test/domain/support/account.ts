@@ -19,6 +19,7 @@ import {
   type LedgerBounds,
   newLedger,
 } from "../../../src/domain/ledger/state.ts";
+import { type RaiseBasis, raiseBasis } from "../../../src/domain/ledger/raises.ts";
 import type { PaymentRules } from "../../../src/domain/rules/checks.ts";
 import { APPROVAL_WINDOW_SECONDS, human, NOON, openPolicy, profile } from "./actor.ts";
 
@@ -183,6 +184,11 @@ export class TestAccount {
   /** The agent was archived. */
   archive(): Of<"followed"> {
     return this.follow({ keyId: null, isArchived: true });
+  }
+
+  /** Basis of a raise that a person grants now. */
+  basis(): { readonly basis: RaiseBasis } {
+    return { basis: raiseBasis(this.ledger, this.state) };
   }
 
   /** The project's cap and its team's are replaced. */

@@ -228,6 +228,7 @@ export const ledgerExamples = (transactionId: string): LedgerExamples => ({
     raiseId: "raise-1",
     amountMc: 700_000,
     endsAt: AT,
+    basis: { grants: 0, policyVersion: 1, teamVersion: 1, projectVersion: 1 },
     requestId,
   },
   confirm_raise: { kind: "confirm_raise", agentId, raiseId: "raise-1", requestId },

@@ -85,6 +85,7 @@ export const ledgerExamples = (agentId: string, transactionId: string): LedgerEx
     agentId,
     raiseId: "raise-1",
     amountMc: 700_000,
+    basis: { grants: 0, policyVersion: 1, teamVersion: 1, projectVersion: 1 },
   },
   confirm_raise: { kind: "confirm_raise", agentId, raiseId: "raise-1" },
   change_policy: { kind: "change_policy", agentId, version: 1, patch: { budgetCents: 50_000 } },
