@@ -5,6 +5,7 @@ import type { WebhookSettings } from "../src/webhooks/settings.ts";
 import type { Retention } from "../src/store/retention.ts";
 import { BACKOFF_SECONDS } from "../src/domain/webhooks/attempts.ts";
 import { DEFAULT_TASK_QUEUE } from "../src/messages/common.ts";
+import { dnsServers } from "../src/identity/sso/domain-proofs.ts";
 import { foreignOrigins, type RelyingPartySettings, relyingPartyOf } from "../src/identity/relying-party.ts";
 import { type Plan, PLANS } from "../src/store/identity-documents.ts";
 import type { Addresses } from "../src/store/connections.ts";
@@ -36,6 +37,8 @@ export interface Config {
   readonly dataDir: string;
   /** Null: none is named. */
   readonly masterKey: MasterKeySetting | null;
+  /** See `DomainProofs`; null: domains need no proof. */
+  readonly ssoDomainServers: readonly string[] | null;
   /** Whether payloads are encrypted in Temporal; null: unless it is embedded. */
   readonly payloadEncryption: boolean | null;
   /** The token that the codec server decodes payloads for; null: it has none. */
@@ -246,6 +249,7 @@ const environment = z.object({
   ALLOWED_HOSTS: hostNames,
   WEBAUTHN_RP_ID: rpId.optional(),
   WEBAUTHN_ORIGINS: origins.optional(),
+  SSO_DOMAIN_DNS: dnsServers,
   WEBHOOK_ALLOW_CIDRS: cidrs,
   WEBHOOK_ALLOW_PORTS: numbers(1, 65_535, PORTS_MAX).default([]),
   WEBHOOK_CA_FILE: z.string().min(1).optional(),
@@ -295,6 +299,7 @@ export function readConfig(env: NodeJS.ProcessEnv, defaultHost: string): Config 
     codecToken: value.TEMPORAL_CODEC_TOKEN === "" ? null : value.TEMPORAL_CODEC_TOKEN,
     codecOrigins: value.TEMPORAL_CODEC_ORIGINS ?? null,
     defaultPlan: value.DEFAULT_PLAN ?? null,
+    ssoDomainServers: value.SSO_DOMAIN_DNS,
     approvalWindowSeconds: value.APPROVAL_WINDOW_SECONDS,
     cardReadySeconds: value.CARD_READY_SECONDS,
     keyDeliveryWindowSeconds: value.KEY_DELIVERY_WINDOW_SECONDS,

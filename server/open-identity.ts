@@ -7,8 +7,8 @@ import type { Mailing, Provision } from "../src/identity/context.ts";
 import { inviteLink } from "../src/identity/invite-link.ts";
 import { OrganizationKeys } from "../src/identity/organization-keys/keys.ts";
 import { Organizations } from "../src/identity/organizations.ts";
+import { DomainProofs } from "../src/identity/sso/domain-proofs.ts";
 import { Providers } from "../src/identity/sso/providers.ts";
-import { SSO_PAGE } from "../src/contract/cookies.ts";
 import { GuardedFetch } from "../src/lib/guarded-fetch/guarded-fetch.ts";
 import { createAuthService } from "../src/identity/service.ts";
 import type { KeyedMutex } from "../src/lib/keyed-mutex.ts";
@@ -48,7 +48,8 @@ export async function openIdentity(
     organizations,
     provision: provisioner(options),
     mailing: mailingOf(options, mailInvite),
-    providers: new Providers(providerGuard(options), `${baseUrl}${SSO_PAGE}`),
+    providers: new Providers(providerGuard(options)),
+    domainProofs: options.ssoDomainServers === null ? null : new DomainProofs(options.ssoDomainServers),
     onSessionUsed: (_id) =>
       sessionUse.used(_id, (lastSeenAt) => ({
         updateOne: { filter: { _id }, update: { $max: { lastSeenAt } } },

@@ -305,6 +305,7 @@ async function runService(options: RoleOptions, opened: Opened) {
     trustedProxies,
     connectionsPerAddress,
     allowedHosts,
+    ssoDomainServers: config.ssoDomainServers,
     // A server without a worker of its own is one of several.
     counts: counts ?? (roles.worker ? new MemoryCounts() : await MongoCounts.on(opened.connections.db)),
     drainTimeoutMs: REQUESTS_PART * config.drainSeconds * 1_000,

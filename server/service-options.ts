@@ -45,6 +45,8 @@ export interface ServiceOptions {
   readonly clock: () => Date;
   /** Cost of hashes of passwords; only tests set it. */
   readonly passwordCost?: PasswordCost;
+  /** DNS servers that hold proofs of organizations' domains, none: those of the system; null: no proof is needed. */
+  readonly ssoDomainServers: readonly string[] | null;
   /** Reach of the fetch of OAuth clients' documents; only tests set it. */
   readonly clientDocuments?: GuardOptions;
   readonly logger: Logger;

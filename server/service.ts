@@ -9,6 +9,7 @@ import { Logos } from "../src/containers/logos.ts";
 import { Creates } from "../src/agents/creates/creates.ts";
 import { DailyCreates } from "../src/agents/creates/daily-creates.ts";
 import { flushActors } from "./core.ts";
+import { endedConnectionsOf } from "./handlers/connections.ts";
 import { createHandlers } from "./handlers/index.ts";
 import { Admission } from "./http/admission.ts";
 import { BrowserSessions } from "./http/browser-sessions.ts";
@@ -85,6 +86,7 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
         db,
         agents: collections.agents,
         documents: options.clientDocuments,
+        onEnded: endedConnectionsOf({ ...core, ...backends, clock }),
         onForged: (id) => onForged("oauth", id),
       })
     : null;

@@ -1,4 +1,6 @@
-import { connectionText } from "../../src/identity/authenticator.ts";
+import type { AuditLog } from "../../src/audit/chain/appender.ts";
+import { auditValue } from "../../src/domain/audit/canonical.ts";
+import { type Connected, connectionText } from "../../src/identity/authenticator.ts";
 import { refusal } from "../../src/domain/errors.ts";
 import { ok, refused, type Result } from "../../src/domain/result.ts";
 import type { AgentTool } from "../../src/contract/tool-names.ts";
@@ -93,6 +95,38 @@ export function connectionHandlers(
     },
   };
 }
+
+/**
+ * Revokes the key of a connection whose grant has ended: its client revoked a token, or a code or refresh token was replayed. The entry
+ * in the audit log says so, since nobody else has asked for it.
+ */
+export const endedConnectionsOf = (
+  dependencies: Pick<HandlerDependencies, "agents" | "clock" | "collections"> & {
+    readonly auditLog: AuditLog;
+  },
+) => {
+  const { auditLog, clock, collections } = dependencies;
+  const revoke = keyRevokerOf({ ...dependencies, connections: null });
+  return async ({ agentId: _id, keyId }: Connected): Promise<void> => {
+    const agent = await collections.agents.findOne({ _id, "key.id": keyId });
+    if (agent === null) return;
+    const revoked = await revoke(agent, keyId);
+    if (!revoked.ok) return;
+    await auditLog.append({
+      organizationId: agent.organizationId,
+      entryKey: `connection-ended/${keyId}`,
+      at: clock().getTime(),
+      action: "revokeAgentKey",
+      actor: { type: "system", id: "connections" },
+      resource: { type: "agent", id: _id },
+      from: null,
+      result: { status: null, code: null },
+      before: auditValue(namedBy(revoked.value)),
+      after: null,
+      decision: null,
+    });
+  };
+};
 
 /** Decides about a request once, whoever else tries at the same time. */
 async function deciding<T>(

@@ -1,6 +1,5 @@
-import { SSO_PAGE } from "../../src/contract/cookies.ts";
+import { ssoPageOf } from "../../src/contract/cookies.ts";
 import { ok, refused } from "../../src/domain/result.ts";
-import { invalid } from "../../src/identity/new-user.ts";
 import type { SsoDocument } from "../../src/store/sso-documents.ts";
 import type { HandlerDependencies } from "./dependencies.ts";
 import { sessionReply } from "./session-reply.ts";
@@ -13,22 +12,22 @@ type SsoHandlers = Pick<
 
 /** Sign-in by an organization's identity provider. */
 export function ssoHandlers({ auth, baseUrl }: HandlerDependencies): SsoHandlers {
-  const shown = (sso: SsoDocument | null) => ({
+  const shown = (organizationId: string, sso: SsoDocument | null) => ({
     body: {
       sso: sso && viewOf(sso),
-      callbackUrl: `${baseUrl}${SSO_PAGE}`,
+      callbackUrl: `${baseUrl}${ssoPageOf(organizationId)}`,
       logoutUrl: `${baseUrl}/v1/auth/sso/logout`,
     },
   });
   return {
     async getSso(_input, { principal: { organizationId } }) {
-      return ok(shown(await auth.sso(organizationId)));
+      return ok(shown(organizationId, await auth.sso(organizationId)));
     },
     async setSso({ body }, { audit, principal }) {
-      const wrong = await auth.judgeIssuer(body);
-      if (wrong !== null) return refused(invalid("issuer", wrong));
+      const wrong = await auth.judgeSso(principal, body);
+      if (wrong !== null) return refused(wrong);
       const set = await auth.writing(audit).setSso(principal, body);
-      return set.ok ? ok(shown(set.value)) : set;
+      return set.ok ? ok(shown(principal.organizationId, set.value)) : set;
     },
     async removeSso(_input, { audit, principal }) {
       const removed = await auth.writing(audit).removeSso(principal);
@@ -38,8 +37,8 @@ export function ssoHandlers({ auth, baseUrl }: HandlerDependencies): SsoHandlers
       const begun = await auth.beginSso(body);
       return begun.ok ? ok({ body: { url: begun.value.url }, ssoFlow: begun.value.flowToken }) : begun;
     },
-    async finishSso({ body: { flow: flowToken, ...answer } }, { audit, userAgent }) {
-      const input = { answer, flowToken, userAgent };
+    async finishSso({ body: { flow: flowToken, organizationId, ...answer } }, { audit, userAgent }) {
+      const input = { answer, flowToken, organizationId, userAgent };
       const reply = sessionReply(await auth.writing(audit).finishSso(input, audit.noteAffected));
       return reply.ok ? ok({ ...reply.value, ssoFlow: null }) : reply;
     },

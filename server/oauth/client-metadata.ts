@@ -37,6 +37,9 @@ const APPLICATION_SCHEMES: ReadonlySet<string> = new Set(
   ].map((name) => `${name}:`),
 );
 
+/** Visible ASCII without a backslash: browsers drop or change other characters, so the text would not be the address. */
+const URI_CHARACTERS = /^[\x21-\x5b\x5d-\x7e]+$/;
+
 const CHARACTERS_MAX = { name: 100, url: 2_000 } as const;
 const REDIRECTS_MAX = 20;
 
@@ -105,7 +108,8 @@ function authMethodOf(given: string | null | undefined): AuthMethod | null {
 
 /** Why nobody may be sent to an address with a code; null: they may. */
 function redirectProblem(uri: string): string | null {
-  if (uri.length > CHARACTERS_MAX.url || !URL.canParse(uri)) return "A redirect URI is not a URL.";
+  if (uri.length > CHARACTERS_MAX.url || !URI_CHARACTERS.test(uri) || !URL.canParse(uri))
+    return "A redirect URI is not a URL.";
   const { hash, password, protocol, username } = new URL(uri);
   if (hash !== "" || uri.includes("#")) return "A redirect URI must have no fragment.";
   if (username !== "" || password !== "") return "A redirect URI must have no user or password.";

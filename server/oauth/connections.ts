@@ -29,6 +29,8 @@ export interface ConnectionsDependencies {
   readonly clock: () => Date;
   readonly logger: Logger;
   readonly onForged: (id: string) => void;
+  /** Revokes the key of a connection that its client, or a replayed code or token, has ended. */
+  readonly onEnded: (connected: Connected) => Promise<void>;
   /** Networks that client documents are fetched from; only tests reach more than the public internet. */
   readonly documents: GuardOptions | undefined;
 }
@@ -67,6 +69,8 @@ export class Connections {
   readonly #records: OAuthRecords;
   readonly #clock: () => Date;
   readonly #isBrowser: (uid: string, token: string) => boolean;
+  readonly #onEnded: (connected: Connected) => Promise<void>;
+  readonly #logger: Logger;
 
   constructor({
     agents,
@@ -77,8 +81,11 @@ export class Connections {
     logger,
     masterKey,
     mcpUrl,
+    onEnded,
     onForged,
   }: ConnectionsDependencies) {
+    this.#onEnded = onEnded;
+    this.#logger = logger;
     this.baseUrl = baseUrl;
     this.resource = `${mcpUrl}/mcp`;
     this.#clock = clock;
@@ -97,6 +104,7 @@ export class Connections {
         const alive = { _id, "key.id": keyId, lifecycle: { $ne: "archived" as const } };
         return (await agents.countDocuments(alive, { limit: 1, readPreference: "primary" })) > 0;
       },
+      endGrant: (grantId) => this.#endGrant(grantId),
       browserCookie: (uid) => ({ name: connectCookieName(uid), value: browsers.make(uid) }),
     });
     const onError = (_ctx: unknown, err: unknown) => logger.error({ err }, "OAuth failed unexpectedly");
@@ -191,6 +199,20 @@ export class Connections {
     const { accountId, aud, exp = 0 } = found?.payload ?? {};
     const isGood = aud === this.resource && exp * 1_000 > this.#clock().getTime();
     return isGood ? connectedOf(accountId) : null;
+  }
+
+  /** Takes a grant's access at once; its agent's key is revoked with it, as far as its actor can be reached. */
+  async #endGrant(grantId: string): Promise<void> {
+    const grant = await this.#records.find("Grant", grantId);
+    await this.#records.removeOfGrant(grantId);
+    const connected = connectedOf(grant?.payload.accountId);
+    if (connected === null) return;
+    await this.#records.removeOfKey(connected.keyId);
+    try {
+      await this.#onEnded(connected);
+    } catch (err) {
+      this.#logger.warn({ err, ...connected }, "a connection ended, and its key is still shown as active");
+    }
   }
 
   /** Ends the grants and tokens of a key that was revoked. */

@@ -40,6 +40,8 @@ export interface ProviderDependencies {
   readonly fetchDocument: (url: string | URL | Request) => Promise<Response>;
   /** Whether a connection's key is its agent's active one. */
   readonly isConnected: (connected: Connected) => Promise<boolean>;
+  /** Ends a grant whose client revoked a token, or whose code or refresh token was replayed. */
+  readonly endGrant: (grantId: string) => Promise<void>;
   /** Cookie by which the browser that asks is known again when a person decides. */
   readonly browserCookie: (uid: string) => { readonly name: string; readonly value: string };
 }
@@ -59,12 +61,21 @@ const onReplay = (): never => {
 const OFF = { enabled: false } as const;
 
 function configurationOf(dependencies: ProviderDependencies): Configuration {
-  const { baseUrl, browserCookie, clock, fetchDocument, isConnected, masterKey, records, resource } =
-    dependencies;
+  const {
+    baseUrl,
+    browserCookie,
+    clock,
+    endGrant,
+    fetchDocument,
+    isConnected,
+    masterKey,
+    records,
+    resource,
+  } = dependencies;
   const secure = isSecure(baseUrl);
   const port = new URL(baseUrl).port || "443";
   return {
-    adapter: (kind: string) => new RecordsAdapter(kind, records, clock, onReplay),
+    adapter: (kind: string) => new RecordsAdapter(kind, records, clock, onReplay, endGrant),
     clientAuthMethods: [...AUTH_METHODS],
     clientBasedCORS: () => true,
     clientDefaults: { id_token_signed_response_alg: "EdDSA" },
@@ -138,6 +149,8 @@ function configurationOf(dependencies: ProviderDependencies): Configuration {
       ctx.body = errorPage(error, description);
     },
     responseTypes: ["code"],
+    // Its record says which key to revoke (`endGrant`), and is removed there.
+    revokeGrantPolicy: () => false,
     rotateRefreshToken: () => true,
     routes: { authorization: "/authorize", token: "/token", revocation: "/revoke" },
     // None of the provider's own: the one scope is the resource's.

@@ -130,12 +130,20 @@ export class RecordsAdapter implements Adapter {
   readonly #records: OAuthRecords;
   readonly #clock: () => Date;
   readonly #onReplay: () => never;
+  readonly #endGrant: (grantId: string) => Promise<void>;
 
-  constructor(kind: string, records: OAuthRecords, clock: () => Date, onReplay: () => never) {
+  constructor(
+    kind: string,
+    records: OAuthRecords,
+    clock: () => Date,
+    onReplay: () => never,
+    endGrant: (grantId: string) => Promise<void>,
+  ) {
     this.#kind = kind;
     this.#records = records;
     this.#clock = clock;
     this.#onReplay = onReplay;
+    this.#endGrant = endGrant;
   }
 
   async upsert(id: string, payload: AdapterPayload, expiresInSeconds?: number): Promise<void> {
@@ -171,7 +179,8 @@ export class RecordsAdapter implements Adapter {
   }
 
   async revokeByGrantId(grantId: string): Promise<void> {
-    await this.#records.removeOfGrant(grantId);
+    // The provider asks each of its models. All records of a grant are removed together.
+    if (this.#kind === "AccessToken") await this.#endGrant(grantId);
   }
 
   findByUid(): Promise<undefined> {

@@ -266,6 +266,7 @@ const fieldOf = (value: unknown, name: string): unknown =>
 /** Parts of the service by the ids of their entries. */
 const SYSTEM_ACTORS: Readonly<Record<string, string>> = {
   command: "Operator",
+  connections: "Service (connection ended)",
   "set-up": "Set-up link",
   archive: "Service (archived agent)",
   expiry: "Service (approval expired)",

@@ -3,6 +3,7 @@ export const PAGES = [
   "/",
   "/setup",
   "/invite",
+  "/sso/:id",
   "/agents",
   "/agents/:id",
   "/connect/:id",

@@ -13,8 +13,8 @@ export const DEVICE_PATH = "/v1/auth/sign-in";
 /** The path that the cookie of an authorization request is sent to, which tells the browser that it came from. */
 export const CONNECT_COOKIE_PATH = "/v1";
 
-/** The page that an identity provider sends people back to. */
-export const SSO_PAGE = "/sso";
+/** The page that an organization's identity provider, and no other, sends people back to. */
+export const ssoPageOf = (organizationId: string): string => `/sso/${organizationId}`;
 
 /** The only path that the cookie of a begun sign-in is sent to. */
 export const SSO_CALLBACK_PATH = "/v1/auth/sso/callback";

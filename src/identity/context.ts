@@ -23,6 +23,7 @@ import { DeviceTokens } from "./device-token.ts";
 import { type RelyingParty, relyingPartyOf } from "./relying-party.ts";
 import { RefreshTokens } from "./refresh-token.ts";
 import { SessionTokens } from "./session-token.ts";
+import type { DomainProofs } from "./sso/domain-proofs.ts";
 import type { Providers } from "./sso/providers.ts";
 import { loadSigningKey } from "./signing-key.ts";
 
@@ -49,6 +50,8 @@ export interface AuthDeps {
   readonly mailing?: Mailing | null;
   /** Null or missing: nobody signs in by an identity provider. */
   readonly providers?: Providers | null;
+  /** Null or missing: an organization may name any domain that no other has. */
+  readonly domainProofs?: DomainProofs | null;
   /** Called when a session is used, at most about once a minute for each. */
   readonly onSessionUsed?: (sessionId: string) => void;
   /** Plan of the organization that the set-up link makes; "free" by default. */
@@ -98,6 +101,9 @@ export interface AuthContext {
   readonly provision: Provision;
   readonly mailing: Mailing | null;
   readonly providers: Providers | null;
+  readonly domainProofs: DomainProofs | null;
+  /** The service's own address. */
+  readonly baseUrl: string;
   readonly inviteRequests: InviteRequests;
   readonly onSessionUsed: (sessionId: string) => void;
   /** Lets changes of one organization's members, or of one person's factors, wait for each other, which would only conflict. */
@@ -151,6 +157,8 @@ export async function createAuthContext(deps: AuthDeps): Promise<AuthContext> {
     provision: deps.provision ?? (() => Promise.resolve()),
     mailing: deps.mailing ?? null,
     providers: deps.providers ?? null,
+    domainProofs: deps.domainProofs ?? null,
+    baseUrl: deps.baseUrl,
     inviteRequests: new InviteRequests(collections.inviteRequests, sealer),
     onSessionUsed: deps.onSessionUsed ?? (() => undefined),
     mutex: new KeyedMutex(LOCK_WAIT_MS),

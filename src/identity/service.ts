@@ -1,5 +1,5 @@
 import type { AuthenticationResponse, CreationOptions, RequestOptions } from "../contract/webauthn.ts";
-import { refusal } from "../domain/errors.ts";
+import { type Refusal, refusal } from "../domain/errors.ts";
 import { ok, refused, type Result } from "../domain/result.ts";
 import type { AuditedWrites, NoteAffected } from "../audit/notes.ts";
 import { createAuthContext, type AuthContext, type AuthDeps, type WritingContext } from "./context.ts";
@@ -56,7 +56,7 @@ import {
   type FinishSsoInput,
   type SsoBeginning,
 } from "./sso/sign-in.ts";
-import { judgeIssuer, readSso, removeSso, setSso, type SsoChoice } from "./sso/settings.ts";
+import { judgeSso, readSso, removeSso, setSso, type SsoChoice } from "./sso/settings.ts";
 import type { SsoDocument } from "../store/sso-documents.ts";
 import { stepUp, type StepUpInput, stepUpOptions } from "./step-up.ts";
 import { confirmTotp, enrollTotp, type TotpEnrolment } from "./totp-enrolment.ts";
@@ -95,8 +95,8 @@ export interface AuthService {
   isSetUpToken(token: string): Promise<boolean>;
   checkInvite(token: string): Promise<Result<ShownInvite>>;
   sso(organizationId: string): Promise<SsoDocument | null>;
-  /** Null, or what is wrong with a provider that an owner names. */
-  judgeIssuer(choice: Pick<SsoChoice, "issuer" | "clientId">): Promise<string | null>;
+  /** Null, or what is wrong with a provider and domains that an owner names. */
+  judgeSso(principal: SessionPrincipal, choice: SsoChoice): Promise<Refusal | null>;
   beginSso(by: SsoBeginning): Promise<Result<BegunSso>>;
   memberViews(members: readonly UserDocument[]): Promise<UserView[]>;
 }
@@ -168,7 +168,7 @@ export async function createAuthService(deps: AuthDeps): Promise<AuthService> {
     isSetUpToken: (token) => isSetUpToken(context, token),
     checkInvite: (token) => checkInvite(context, token),
     sso: (organizationId) => readSso(context, organizationId),
-    judgeIssuer: (choice) => judgeIssuer(context, choice),
+    judgeSso: (principal, choice) => judgeSso(context, principal, choice),
     beginSso: (by) => beginSso(context, by),
     memberViews: (members) => memberViews(context, members),
   };

@@ -6,7 +6,7 @@ import type { OperationId } from "../../src/contract/registry.ts";
 import { McpCaller } from "../mcp/support.ts";
 import type { Request } from "../support/contract-api.ts";
 import { authenticatorFor, enrolPasskey, signInBody, stepUpBody } from "../support/passkeys.ts";
-import { startIdentityProvider } from "../support/identity-provider.ts";
+import { answerAt, startIdentityProvider } from "../support/identity-provider.ts";
 import { ask, Browser, connecting, newPkce, OAuthCaller } from "../support/oauth.ts";
 import { invite, join, newEmail, newPassword } from "../support/people.ts";
 import type { Card } from "../../src/engines/card-network/shapes.ts";
@@ -64,7 +64,8 @@ const rowOf =
   });
 /** Sets an identity provider of the world's own, whose people become members. */
 async function withProvider(world: World) {
-  const provider = await startIdentityProvider(`${world.service.baseUrl}/sso`);
+  const { callbackUrl } = await world.api.ok("getSso", 200, { token: world.token });
+  const provider = await startIdentityProvider(callbackUrl);
   const { clientId, clientSecret, issuer } = provider;
   const domain = `${randomUUID()}.example.com`;
   const choice = {
@@ -82,7 +83,7 @@ async function withProvider(world: World) {
     const flow = /svc_sso[^=]*=([^;]+)/.exec(begun.headers.getSetCookie().join())?.[1] ?? "";
     const { url } = z.object({ url: z.string() }).parse(begun.body);
     const returned = await provider.signIn(url, { sub: "subject", email, email_verified: true });
-    return { flow, ...Object.fromEntries(returned.searchParams) };
+    return { flow, ...answerAt(returned) };
   }
   return { provider, issuer, choice, comeBack };
 }

@@ -114,7 +114,8 @@ describe("connecting a client, in a browser", function () {
   });
 
   it("a person signs in by the company's provider, and is back on the page that they came for", async () => {
-    const provider = await startIdentityProvider(`${service.baseUrl}/sso`);
+    const { callbackUrl } = await world.api.ok("getSso", 200, { token: world.token });
+    const provider = await startIdentityProvider(callbackUrl);
     try {
       const { clientId, clientSecret, issuer } = provider;
       const jit = { role: "auditor" } as const;
@@ -135,7 +136,7 @@ describe("connecting a client, in a browser", function () {
       // What an auditor reads, and a member does not.
       await visitor.walk("/settings/audit");
       await visitor.sees("Audit log");
-      await visitor.go("/sso?state=made-up&code=made-up");
+      await visitor.go(`${new URL(callbackUrl).pathname}?state=made-up&code=made-up`);
       await visitor.sees("did not let you in");
       // Not checked: it has been to the provider, which is another host.
       await visitor.page.close();

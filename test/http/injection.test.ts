@@ -105,7 +105,7 @@ const BODIES: Partial<Record<OperationId, () => Fields>> = {
     browserToken: "x",
   }),
   startSso: () => ({ email: "a@example.com" }),
-  finishSso: () => ({ code: "x", state: "x", iss: "x", error: "x", flow: "x" }),
+  finishSso: () => ({ organizationId: randomUUID(), code: "x", state: "x", iss: "x", error: "x", flow: "x" }),
   endSsoSessions: () => ({ logout_token: "x" }),
   setSso: () => ({
     issuer: "https://127.0.0.1",

@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import { expect } from "chai";
 import { freshAddress } from "../support/api.ts";
 import {
+  answerAt,
   startIdentityProvider,
   type IdentityProvider,
   LOOPBACK,
@@ -32,8 +33,9 @@ describe("sign-in by an organization's identity provider", () => {
 
   beforeEach(async () => {
     aheadMs = 0;
-    provider = await startIdentityProvider(`${service.baseUrl}/sso`);
     world = await newWorld(service);
+    const { callbackUrl } = await world.api.ok("getSso", 200, { token: world.token });
+    provider = await startIdentityProvider(callbackUrl);
     domain = `${randomUUID()}.example.com`;
     await choose();
   });
@@ -75,7 +77,7 @@ describe("sign-in by an organization's identity provider", () => {
   async function comeBack(person: ProviderPerson, of?: object): Promise<Record<string, string>> {
     const { flow, url } = await begin(of);
     const returned = await provider.signIn(url, person);
-    return { flow, ...Object.fromEntries(returned.searchParams) };
+    return { flow, ...answerAt(returned) };
   }
 
   const finish = (body: object) => world.api.call("finishSso", { body });
@@ -102,7 +104,7 @@ describe("sign-in by an organization's identity provider", () => {
     await elevate(world);
     const kept = await world.api.ok("setSso", 200, { token: world.token, body });
     expect(JSON.stringify(kept)).not.to.include(provider.clientSecret);
-    expect(kept.callbackUrl).to.equal(`${service.baseUrl}/sso`);
+    expect(kept.callbackUrl).to.match(/\/sso\/[\w-]{36}$/);
     const other = { ...body, clientId: "another" };
     await world.api.refused("setSso", 400, "VALIDATION_FAILED", { token: world.token, body: other });
     const stored = await service.db.collection("sso").findOne({ domains: domain });
@@ -198,6 +200,36 @@ describe("sign-in by an organization's identity provider", () => {
     // The code of one sign-in in the flow of another: PKCE and nonce are not its.
     const [mine, theirs] = [await comeBack(ada()), await comeBack(ada({ sub: "mallory" }))];
     await refused(401, "SSO_FAILED", { ...mine, code: theirs["code"] });
+  });
+
+  it("an answer at another organization's page is not sent to this one's provider", async () => {
+    const good = await comeBack(ada());
+    const { organizationId } = (await newWorld(service)).organization;
+    await refused(401, "SSO_FAILED", { ...good, organizationId });
+    // The code was redeemed by nobody.
+    expect((await finish(good)).status).to.equal(200);
+  });
+
+  it("an account of another organization is never linked, whatever its proved address", async () => {
+    const other = await newWorld(service);
+    const { id } = await join(other, "owner");
+    const email = `ada@${domain}`;
+    const proved = { email, emailNormalized: email, emailVerified: true };
+    await prove(service.db, "user", { _id: id }, proved);
+    expect((await signIn(ada())).user.id).not.to.equal(id);
+    const account = await service.db.collection("users").findOne({ _id: id } as object);
+    expect(account).not.to.have.property("sso");
+  });
+
+  it("a new provider links people anew; the earlier one lets nobody in", async () => {
+    const before = await signIn(ada());
+    const earlier = await comeBack(ada());
+    await provider.close();
+    const { callbackUrl } = await world.api.ok("getSso", 200, { token: world.token });
+    provider = await startIdentityProvider(callbackUrl);
+    await choose();
+    await refused(401, "SSO_FAILED", earlier);
+    expect((await signIn(ada({ sub: "of the new provider" }))).user.id).to.equal(before.user.id);
   });
 
   it("where it is required members come by it alone, for 12 hours; owners keep their password", async () => {

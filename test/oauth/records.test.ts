@@ -33,9 +33,10 @@ describe("records of OAuth", () => {
       clock,
       onForged: (id) => forged.push(id),
     });
-    return new RecordsAdapter(kind, records, clock, () => {
+    const onReplay = (): never => {
       throw new Error("replayed");
-    });
+    };
+    return new RecordsAdapter(kind, records, clock, onReplay, (grantId) => records.removeOfGrant(grantId));
   }
   const payload = { kind: "x", grantId: "a grant", accountId: "agent/akey_1" };
 

@@ -81,6 +81,12 @@ const REFUSED: readonly (readonly [why: string, metadata: unknown, error: string
   ["an application that is not listed", { redirect_uris: ["mailto:a@example.com"] }, "invalid_redirect_uri"],
   ["a fragment", { redirect_uris: ["https://a.example/#x"] }, "invalid_redirect_uri"],
   ["a user", { redirect_uris: ["https://a@b.example/"] }, "invalid_redirect_uri"],
+  [
+    "a backslash, which browsers take for a slash",
+    { redirect_uris: ["https://a.example\\@b.example"] },
+    "invalid_redirect_uri",
+  ],
+  ["a line break", { redirect_uris: ["https://a.example/\r\nX: y"] }, "invalid_redirect_uri"],
   ["no URL", { redirect_uris: ["callback"] }, "invalid_redirect_uri"],
   ["no redirect", { client_name: "x", redirect_uris: [] }, "invalid_client_metadata"],
   ["redirects that are no list", { redirect_uris: "https://a.example/" }, "invalid_client_metadata"],

@@ -144,7 +144,7 @@ export function requestOf(id: OperationId, the: Scene, world: World) {
     getConnection: { token, id: ANY_CONNECTION },
     connectClient: { token, id: agent.id, body: { connectionId: ANY_CONNECTION } },
     startSso: { body: { email: "a@example.com" } },
-    finishSso: { body: { code: "x", state: "x" } },
+    finishSso: { body: { organizationId: "01890a5d-ac96-774b-bcce-b302099a8057", code: "x", state: "x" } },
     endSsoSessions: { body: { logout_token: LOGOUT_TOKEN } },
     getSso: { token },
     setSso: {

@@ -30,6 +30,12 @@ export interface IdentityProvider {
 /** How a service reaches it. */
 export const LOOPBACK: GuardOptions = { allowCidrs: ["127.0.0.0/8"], extraCa: null, allowsHttp: true };
 
+/** The body with which an organization's page finishes a sign-in that returned there. */
+export const answerAt = ({ pathname, searchParams }: URL): Record<string, string> => ({
+  organizationId: pathname.split("/").at(-1) ?? "",
+  ...Object.fromEntries(searchParams),
+});
+
 const CLIENT_ID = "spending-control";
 const CLIENT_SECRET = "a secret of the client's that only tests know";
 const LOGOUT_EVENT = "http://schemas.openid.net/event/backchannel-logout";

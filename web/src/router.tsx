@@ -22,7 +22,7 @@ const setUp = createRoute({
 });
 const sso = createRoute({
   getParentRoute: () => root,
-  path: "/sso",
+  path: "/sso/$organizationId",
   component: lazyRouteComponent(() => import("./pages/sso.tsx"), "Sso"),
 });
 const invite = createRoute({

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { anyone, person } from "../access.ts";
 import { define } from "../define.ts";
 import { session } from "../records.ts";
-import { email, secretToken, text } from "../primitives.ts";
+import { email, secretToken, text, uuid } from "../primitives.ts";
 
 const common = { tag: "Organization", rate: "standard" } as const;
 const owner = person({ role: "owner", stepUp: true });
@@ -70,7 +70,7 @@ export const startSso = define({
   tag: "Authentication",
   summary: "Begin a sign-in by the identity provider",
   description:
-    "Answers the address at the identity provider that the browser goes to; the provider sends it back to the page `/sso` with a " +
+    "Answers the address at the identity provider that the browser goes to; the provider sends it back to the organization's page, `callbackUrl`, with a " +
     "code for `POST /v1/auth/sso/callback`. Send an `email`, of which the domain alone counts, or the `token` of an invite. A domain or " +
     "organization without a provider is 404. Sets a cookie that the callback needs.",
   access: anyone,
@@ -91,13 +91,15 @@ export const finishSso = define({
   summary: "Sign in by the identity provider",
   description:
     "Verifies the provider's answer to the sign-in that this browser has begun, and starts a session as `POST /v1/auth/sign-in` does. " +
-    "A person is known by issuer and subject, and linked the first time by an invite or a verified e-mail address. `flow` is the " +
+    "A person is known by issuer and subject, and linked the first time by an invite or a verified e-mail address. " +
+    "`organizationId` is that of the page, by which an answer of another organization's provider is refused. `flow` is the " +
     "cookie's value; browsers leave it out.",
   access: anyone,
   http: { method: "post", path: "/v1/auth/sso/callback", successStatus: 200 },
   body: z.strictObject({
     code: text(1, 4_000).optional(),
     state: text(1, 200),
+    organizationId: uuid,
     iss: text(1, 500).optional(),
     error: text(1, 200).optional(),
     flow: text(1, 4_000).optional(),

@@ -14,6 +14,8 @@ export interface ProviderClient {
   readonly issuer: string;
   readonly clientId: string;
   readonly clientSecret: string;
+  /** Distinct for each organization, so that an answer says whose provider it is from. */
+  readonly redirectUri: string;
 }
 
 /** Secrets of one authorization, which its browser brings back. */
@@ -69,17 +71,15 @@ const logoutClaims = z
 /** Identity providers that speak OpenID Connect, reached through the guarded fetch. */
 export class Providers {
   readonly #guard: GuardedFetch;
-  readonly #redirectUri: string;
   readonly #known = new LRUCache<string, client.Configuration>(KNOWN);
   readonly #keys = new LRUCache<string, JSONWebKeySet>(KNOWN);
 
-  constructor(guard: GuardedFetch, redirectUri: string) {
+  constructor(guard: GuardedFetch) {
     this.#guard = guard;
-    this.#redirectUri = redirectUri;
   }
 
   /** Null, or why the issuer can't be used, in words for the owner who names it. */
-  async judge(of: ProviderClient): Promise<string | null> {
+  async judge(of: Omit<ProviderClient, "redirectUri">): Promise<string | null> {
     const wrong = await this.#guard.judge(of.issuer);
     if (wrong !== null) return wrong;
     try {
@@ -93,7 +93,7 @@ export class Providers {
   async authorizationUrl(of: ProviderClient, flow: Flow, loginHint: string | null): Promise<string> {
     const configuration = await this.#configuration(of);
     const url = client.buildAuthorizationUrl(configuration, {
-      redirect_uri: this.#redirectUri,
+      redirect_uri: of.redirectUri,
       scope: "openid email profile",
       state: flow.state,
       nonce: flow.nonce,
@@ -109,7 +109,7 @@ export class Providers {
 
   /** Exchanges the code, and verifies state, issuer, signature, audience and nonce. Throws `ProviderFailure`. */
   async identify(of: ProviderClient, flow: Flow, answer: Answer): Promise<Identity> {
-    const url = new URL(this.#redirectUri);
+    const url = new URL(of.redirectUri);
     for (const [name, value] of Object.entries(answer))
       if (value !== undefined) url.searchParams.set(name, value);
     try {
@@ -158,7 +158,7 @@ export class Providers {
     }
   }
 
-  async #configuration(of: ProviderClient): Promise<client.Configuration> {
+  async #configuration(of: Omit<ProviderClient, "redirectUri">): Promise<client.Configuration> {
     const key = JSON.stringify([of.issuer, of.clientId, of.clientSecret]);
     const known = this.#known.get(key);
     if (known !== undefined) return known;
@@ -179,7 +179,7 @@ export class Providers {
     }
   }
 
-  #authentication({ clientSecret }: ProviderClient): client.ClientAuth {
+  #authentication({ clientSecret }: Pick<ProviderClient, "clientSecret">): client.ClientAuth {
     const [basic, post] = [client.ClientSecretBasic(clientSecret), client.ClientSecretPost(clientSecret)];
     return (server, metadata, body, headers) => {
       const offered = server.token_endpoint_auth_methods_supported ?? ["client_secret_basic"];

@@ -1,6 +1,6 @@
 import type { AnyBulkWriteOperation, ClientSession } from "mongodb";
 import { changed, unchanged } from "../../audit/notes.ts";
-import { refusal } from "../../domain/errors.ts";
+import { type Refusal, refusal } from "../../domain/errors.ts";
 import { ok, refused, type Result } from "../../domain/result.ts";
 import { isDuplicateKey } from "../../lib/duplicate-key.ts";
 import type { UserDocument } from "../../store/identity-documents.ts";
@@ -26,14 +26,20 @@ export interface SsoChoice {
 export const readSso = async ({ accessProofs, db }: AuthContext, organizationId: string) =>
   accessProofs.genuine("sso", await ssoOf(db).findOne({ _id: organizationId }));
 
-/** Null, or what is wrong with a provider that an owner names. */
-export const judgeIssuer = async (
-  { providers }: AuthContext,
-  { clientId, issuer }: Pick<SsoChoice, "clientId" | "issuer">,
-): Promise<string | null> =>
-  providers === null
-    ? "can't be reached"
-    : await providers.judge({ clientId, issuer, clientSecret: "unused" });
+/** Null, or what is wrong with a provider and domains that an owner names. Asks others, so it comes before anything is written. */
+export async function judgeSso(
+  { domainProofs, providers }: AuthContext,
+  { organizationId }: SessionPrincipal,
+  { clientId, domains, issuer }: SsoChoice,
+): Promise<Refusal | null> {
+  const unproved = (await domainProofs?.judge(organizationId, domains)) ?? null;
+  if (unproved !== null) return invalid("domains", unproved);
+  const wrong =
+    providers === null
+      ? "can't be reached"
+      : await providers.judge({ clientId, issuer, clientSecret: "unused" });
+  return wrong === null ? null : invalid("issuer", wrong);
+}
 
 /**
  * Replaces the organization's identity provider, and writes into each person's record whether it is the only way in.

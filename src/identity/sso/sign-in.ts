@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { changed, type NoteAffected, type Outcome, unchanged } from "../../audit/notes.ts";
+import { ssoPageOf } from "../../contract/cookies.ts";
 import { refusal } from "../../domain/errors.ts";
 import { ok, refused, type Result } from "../../domain/result.ts";
 import { isDuplicateKey } from "../../lib/duplicate-key.ts";
@@ -43,6 +44,8 @@ export interface BegunSso {
 export interface FinishSsoInput {
   readonly answer: Answer;
   readonly flowToken: string | undefined;
+  /** Organization whose page the browser came back to. */
+  readonly organizationId: string;
   readonly userAgent: string | null;
 }
 
@@ -88,11 +91,12 @@ async function begin(
 }
 
 const clientOf = (
-  { sealer }: AuthContext,
+  { baseUrl, sealer }: AuthContext,
   { _id, clientId, issuer, sealedSecret }: SsoDocument,
 ): ProviderClient => ({
   issuer,
   clientId,
+  redirectUri: `${baseUrl}${ssoPageOf(_id)}`,
   clientSecret: sealer.open(SSO_SECRET_PURPOSE, _id, sealedSecret),
 });
 
@@ -102,13 +106,15 @@ const clientOf = (
  */
 export async function finishSso(
   context: WritingContext,
-  { answer, flowToken, userAgent }: FinishSsoInput,
+  { answer, flowToken, organizationId: answering, userAgent }: FinishSsoInput,
   noteAffected: NoteAffected,
 ): Promise<Result<SignedIn>> {
   const { collections, providers } = context;
   const flow = flowIn(context, flowToken, answer.state ?? "");
   if (flow === null || providers === null) return failed();
   const { organizationId } = flow;
+  // A code of another organization's provider must not reach this one's, which could redeem it.
+  if (answering !== organizationId) return failed();
   const [sso, organization] = await Promise.all([
     readSso(context, organizationId),
     collections.organizations.findOne({ _id: organizationId }),
@@ -275,8 +281,9 @@ async function linkAccount(
   const write = () =>
     transaction<Result<OpenedSession>>(async (session) => {
       const user = accessProofs.genuine("user", await collections.users.findOne({ _id }, { session }));
-      // Linked to another subject: the address was given to another person.
-      if (user === null || user.sso !== undefined || !user.emailVerified) return unchanged(noAccount());
+      if (user === null || !user.emailVerified) return unchanged(noAccount());
+      // Linked to another subject: the address was given to another person. A link to an earlier provider is nobody's.
+      if (user.sso?.issuer === entering.identity.issuer) return unchanged(noAccount());
       const change = accessProofs.changed("user", user, linkTo(entering.identity));
       await collections.users.updateOne({ _id }, { $set: change }, { session });
       const opened = sessionOf(context, entering, { ...user, ...change });

@@ -1,6 +1,6 @@
 import { Alert, Anchor, Loader, Stack } from "@mantine/core";
 import { useQueryClient } from "@tanstack/react-query";
-import { useNavigate } from "@tanstack/react-router";
+import { useNavigate, useParams } from "@tanstack/react-router";
 import { type ReactElement, useEffect, useState } from "react";
 import { api, sentenceOf } from "../api.ts";
 import { Entrance } from "../entrance.tsx";
@@ -14,7 +14,7 @@ const NAMES = ["code", "state", "iss", "error"] as const;
 /** The answer, once: it is taken out of the address, where it would stay in the history. */
 function takeAnswer(): { readonly state: string } & Partial<Record<(typeof NAMES)[number], string>> {
   const given = new URLSearchParams(location.search);
-  history.replaceState(null, "", "/sso");
+  history.replaceState(null, "", location.pathname);
   const answer = Object.fromEntries(
     NAMES.flatMap((name) => {
       const value = given.get(name);
@@ -26,6 +26,7 @@ function takeAnswer(): { readonly state: string } & Partial<Record<(typeof NAMES
 
 /** Page that an identity provider sends people back to. */
 export function Sso(): ReactElement {
+  const { organizationId } = useParams({ from: "/sso/$organizationId" });
   const client = useQueryClient();
   const navigate = useNavigate();
   const [problem, setProblem] = useState("");
@@ -33,13 +34,13 @@ export function Sso(): ReactElement {
   useEffect(() => {
     document.title = "Sign in · Agent Spending Control";
     const finish = async (): Promise<void> => {
-      const finished = await api.finishSso({ body: answer });
+      const finished = await api.finishSso({ body: { ...answer, organizationId } });
       if (!finished.ok) return setProblem(sentenceOf(finished.refused));
       signedIn(client, finished.value);
       void navigate({ href: pageBefore(), replace: true });
     };
     void finish();
-  }, [answer, client, navigate]);
+  }, [answer, client, navigate, organizationId]);
   return (
     <Entrance title="Sign in">
       {problem === "" ? (

@@ -48,7 +48,10 @@ export const peopleNotes: Readonly<Record<string, Note>> = {
     "Whether a person with a verified address becomes a member by signing in; null: people are invited.",
   ),
   "jit.role": note("The role that they get.", "member"),
-  callbackUrl: note("The client's redirect URI.", "https://spend.example.com/sso"),
+  callbackUrl: note(
+    "The client's redirect URI.",
+    "https://spend.example.com/sso/01a21bf9-3189-7493-82f9-f8489f2af53b",
+  ),
   logoutUrl: note("The client's back-channel logout URI.", "https://spend.example.com/v1/auth/sso/logout"),
   identityProvider: note("Whether the person can join by the organization's identity provider.", false),
   "startSso.url": note(
