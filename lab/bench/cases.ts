@@ -4,6 +4,7 @@ export const SYSTEMS = [
   "bare",
   "payments",
   "unaudited",
+  "encrypted",
   "plain",
   "plain-levels",
   "bare-read",
@@ -31,6 +32,7 @@ export const SYSTEM_TITLES: Readonly<Record<SystemName, string>> = {
   bare: "bare updates",
   payments: "payments",
   unaudited: "payments without the audit log",
+  encrypted: "payments, encrypted in Temporal",
   plain: "plain endpoint",
   "plain-levels": "plain endpoint with three levels",
   "bare-read": "bare read",
@@ -96,7 +98,7 @@ export interface Case {
   readonly lengths: number;
 }
 
-const PAYING: readonly SystemName[] = ["bare", "payments", "unaudited", "plain"];
+const PAYING: readonly SystemName[] = ["bare", "payments", "unaudited", "encrypted", "plain"];
 const READING: readonly SystemName[] = ["bare-read", "key-read", "session-read"];
 
 const ON_CHAIN: readonly SystemName[] = ["transfers", "wallet"];

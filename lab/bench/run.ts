@@ -27,6 +27,7 @@ import {
   startPaymentsBesidePages,
   startPaymentsBesideWaiting,
   startNotifiedPayments,
+  startEncryptedPayments,
   startUnauditedPayments,
   startWalletPayments,
 } from "./systems/payments.ts";
@@ -42,6 +43,7 @@ const START: Readonly<Record<SystemName, (site: Site) => Promise<System>>> = {
   bare: startBare,
   payments: startPayments,
   unaudited: startUnauditedPayments,
+  encrypted: startEncryptedPayments,
   plain: startPlain,
   "plain-levels": startPlainLevels,
   transfers: startTransfers,

@@ -134,6 +134,18 @@ function costOfAuditLog(results: Results): Target[] {
   ];
 }
 
+/** Cost of encrypted payloads: each round beside one in the clear. */
+const costOfEncryption = (results: Results): Target[] =>
+  (["spread-16", "spread-50"] as const).map((name) =>
+    target(
+      `rate, ${name}, to payloads in the clear`,
+      results.ratio(name, perSecond, ["encrypted", "payments"]),
+      ">=",
+      0.95,
+      "x",
+    ),
+  );
+
 /** Cost of creating an agent, relative to starting a workflow and its first update. */
 const costOfCreating = (results: Results): Target[] =>
   (
@@ -335,6 +347,7 @@ export function judge(series: readonly Series[]): Target[] {
     ...costOfCaps(results),
     ...comparedWithOthers(results),
     ...costOfAuditLog(results),
+    ...costOfEncryption(results),
     ...costOfWebhooks(results),
     ...costOfWaiting(results),
     ...costOfShops(results),

@@ -9,6 +9,7 @@ import { budgetPolicyView } from "../../src/views/views.ts";
 import { accountsOf, withPolicy } from "./agent-accounts.ts";
 import { agentsFollowing } from "./agent-records.ts";
 import { type HandlerDependencies, profileOf } from "./dependencies.ts";
+import { notFundable } from "./fundings.ts";
 import type { Handlers } from "./types.ts";
 
 /** An agent's budget policy, which its project's ledger has. */
@@ -37,16 +38,11 @@ export function agentPolicyHandlers(
   return {
     getAgentBudgetPolicy: (_input, { target }) => budgetPolicy(target),
 
-    async updateAgentBudgetPolicy(
-      { body: { version, walletTargetCents, ...fields } },
-      { audit, principal, target },
-    ) {
+    async updateAgentBudgetPolicy({ body: { version, walletTargetCents, ...fields } }, { audit, target }) {
       const patch = definedFields(fields);
       const isTargetSet = walletTargetCents !== undefined;
-      // Only people move the treasury's money.
-      if (isTargetSet && principal.type !== "session") return refused(refusal("SESSION_REQUIRED"));
       if (isTargetSet && (wallets === null || !(await wallets.fundings.isPossible(profileOf(target)))))
-        return refused(refusal("NOT_FOUND", "There is no wallet to fund, or no treasury to fund it from."));
+        return refused(notFundable());
       const targeted = isTargetSet ? { walletTargetCents } : {};
       const targetBefore = isTargetSet ? { walletTargetCents: await targetOf(target) } : {};
       const requestId = newUuid();

@@ -11,6 +11,7 @@ import type { ManagementPrincipal } from "../../src/identity/principals.ts";
 import { createAgentAnswers, type NewAgent } from "./create-agent-answers.ts";
 import type { HandlerDependencies } from "./dependencies.ts";
 import { profileOf } from "./dependencies.ts";
+import { notFundable } from "./fundings.ts";
 import type { Handler } from "./types.ts";
 
 /** The version of the policy that an agent is created with; each change makes it one more. */
@@ -54,6 +55,9 @@ export function createAgentHandler(dependencies: HandlerDependencies): Handler<"
     return owner === null ? null : wallets.newWallet(id, owner);
   }
 
+  const isFundable = async ({ organizationId }: ManagementPrincipal): Promise<boolean> =>
+    wallets !== null && (await wallets.fundings.hasTreasury(organizationId));
+
   /** Nothing is kept of a key that a person is given, nor of one that is too late to be delivered again. */
   async function seal(id: string, until: Date, apiKey: string, key: string | null): Promise<string | null> {
     if (key === null || !isDeliverable(until.getTime(), clock().getTime())) return null;
@@ -74,6 +78,8 @@ export function createAgentHandler(dependencies: HandlerDependencies): Handler<"
     team: TeamDocument,
     principal: ManagementPrincipal,
   ): Promise<NewAgent | Refusal> {
+    // An organization with a treasury has an owner, and so its agents have wallets.
+    if (targetIn(body) !== null && !(await isFundable(principal))) return notFundable();
     const apiKey = formatApiKey("agent", randomBytes);
     const until = untilOf(begunAt);
     const named = { id: firstKeyId(id), hash: hashApiKey(apiKey) };
@@ -120,7 +126,10 @@ export function createAgentHandler(dependencies: HandlerDependencies): Handler<"
         await keyDeliveries.begin(record._id, sealed, session);
         await collections.agents.insertOne(record, { session });
         await collections.events.insertOne(createdEvent(record, accessProofs), { session });
-        return { after: createdOf(record) };
+        const walletTargetCents = targetIn(body);
+        if (walletTargetCents === null) return { after: createdOf(record) };
+        await wallets?.targets.set(profileOf(record), walletTargetCents, session);
+        return { after: { ...createdOf(record), walletTargetCents } };
       },
       discarding: {
         isDue: (begunAt) => !isDeliverable(untilOf(begunAt).getTime(), clock().getTime()),
@@ -147,8 +156,11 @@ const payloadOf = (body: CreateBody) => ({
   teamId: body.teamId,
   ...setLabelsIn(body),
   ...policyIn(body),
+  walletTargetCents: targetIn(body),
   scopes: body.scopes ?? null,
 });
+
+const targetIn = ({ walletTargetCents }: CreateBody): number | null => walletTargetCents ?? null;
 
 interface Draft {
   readonly id: string;

@@ -10,13 +10,16 @@ import type { Handlers } from "./types.ts";
 /** Wait of the answer for the chain: what is not settled by then is followed without it. */
 const ANSWER_MS = 3_000;
 
+export const notFundable = () =>
+  refusal("NOT_FOUND", "There is no wallet to fund, or no treasury to fund it from.");
+
 /** Money from the treasury for agents' wallets. */
 export function fundingHandlers({ wallets }: HandlerDependencies): Pick<Handlers, "fundAgent"> {
   return {
     async fundAgent({ body: { amountCents, idempotencyKey = null } }, { audit, target: agent }) {
       const profile = profileOf(agent);
       if (agent.wallet === null || wallets === null || !(await wallets.fundings.isPossible(profile)))
-        return refused(refusal("NOT_FOUND", "There is no wallet to fund, or no treasury to fund it from."));
+        return refused(notFundable());
       const { fundings } = wallets;
       if (agent.lifecycle === "archived") return refused(refusal("AGENT_ARCHIVED"));
       await audit.begin({ before: null, after: { amountCents } });

@@ -192,7 +192,9 @@ export class AuditOutbox {
 
 /** The index behind sweeps, and with it the collection. */
 export const AUDIT_OUTBOX_INDEXES: Indexes = {
-  [AUDIT_OUTBOX]: [{ key: { insertedAt: 1, _id: 1 }, name: "oldest" }],
+  [AUDIT_OUTBOX]: [
+    { key: { insertedAt: 1, _id: 1 }, name: "oldest", reader: "entries to append, the oldest first" },
+  ],
 };
 
 const stored = z.object({

@@ -65,8 +65,9 @@ export const CHAIN_INDEXES: Indexes = {
       key: { chain: 1, from: 1, nonce: 1 },
       unique: true,
       partialFilterExpression: { nonce: { $gte: 0 } },
+      reader: "a nonce is assigned once; the keeper's missing transactions",
     },
-    { key: { wallet: 1, nonce: 1 } },
+    { key: { wallet: 1, nonce: 1 }, reader: "what recorded transactions still take out of a wallet" },
   ],
 };
 

@@ -170,10 +170,16 @@ const FILTERED_BY = [
 /** The indexes behind idempotent appends, and behind each choice of filters of the list, newest first. */
 export const AUDIT_INDEXES: Indexes = {
   [AUDIT_LOG]: [
-    { key: { organizationId: 1, entryKey: 1 }, name: "entry_key_unique", unique: true },
+    {
+      key: { organizationId: 1, entryKey: 1 },
+      name: "entry_key_unique",
+      unique: true,
+      reader: "an entry is appended once",
+    },
     ...FILTERED_BY.map((fields) => ({
       key: newestFirst(["organizationId", ...fields], "at"),
       name: fields.length === 0 ? "newest" : fields.map((field) => field.replace(".id", "")).join("_"),
+      reader: `the audit log's list, filtered by [${fields.join(", ")}]`,
     })),
   ],
 };

@@ -106,18 +106,37 @@ export const collectionsOf = (db: Db): Collections => ({
 /** Indexes of what only the server writes. */
 export const SERVER_INDEXES: Indexes = {
   [AUTH_COLLECTIONS.organizationKeys]: [
-    { key: { hash: 1 }, name: "hash_unique", unique: true },
-    { key: { organizationId: 1, createdAt: -1, _id: -1 }, name: "organization" },
+    { key: { hash: 1 }, name: "hash_unique", unique: true, reader: "authentication of organization keys" },
+    {
+      key: { organizationId: 1, createdAt: -1, _id: -1 },
+      name: "organization",
+      reader: "the list of organization keys",
+    },
   ],
-  [DAILY_CREATES]: [{ key: { expiresAt: 1 }, name: "expiry", expireAfterSeconds: 0 }],
+  [DAILY_CREATES]: [
+    {
+      key: { expiresAt: 1 },
+      name: "expiry",
+      expireAfterSeconds: 0,
+      reader: "removes the counts of past days",
+    },
+  ],
   [COLLECTIONS.raiseRequests]: [
     {
       key: { openOf: 1 },
       name: "open_unique",
+      reader: "an agent has one open request for a raise",
       unique: true,
       partialFilterExpression: { openOf: { $type: "string" } },
     },
-    { key: { agentId: 1, keyHash: 1 }, name: "key_unique", unique: true },
+    {
+      key: { agentId: 1, keyHash: 1 },
+      name: "key_unique",
+      unique: true,
+      reader: "replays of an idempotency key",
+    },
   ],
-  [COLLECTIONS.teams]: [{ key: { projectId: 1, archivedAt: 1 }, name: "project" }],
+  [COLLECTIONS.teams]: [
+    { key: { projectId: 1, archivedAt: 1 }, name: "project", reader: "live teams of a project" },
+  ],
 };

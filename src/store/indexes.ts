@@ -1,8 +1,14 @@
 import type { Db, IndexDescription } from "mongodb";
 import pLimit from "p-limit";
 
+/** Index with its reason: each costs every write of its collection. */
+export interface Index extends IndexDescription {
+  /** The query that reads it, the rule that it keeps, or what MongoDB removes by it. */
+  readonly reader: string;
+}
+
 /** Indexes by the name of their collection. */
-export type Indexes = Readonly<Record<string, readonly IndexDescription[]>>;
+export type Indexes = Readonly<Record<string, readonly Index[]>>;
 
 /** Commands at once. Each connection is authenticated first, which takes longer than most of these commands. */
 const COMMANDS_AT_ONCE = 4;
@@ -28,8 +34,10 @@ const definition = ({ collation, key, partialFilterExpression, sparse, unique }:
 /** Creates indexes, all of a collection in one command, which makes the collection too. Waits until they are built; idempotent. */
 export async function createIndexes(db: Db, ...declared: readonly Indexes[]): Promise<void> {
   const ofCollection = new Map<string, IndexDescription[]>();
-  for (const [collection, indexes] of declared.flatMap((each) => Object.entries(each)))
-    ofCollection.set(collection, [...(ofCollection.get(collection) ?? []), ...indexes]);
+  for (const [collection, indexes] of declared.flatMap((each) => Object.entries(each))) {
+    const descriptions = indexes.map(({ reader: _reader, ...description }) => description);
+    ofCollection.set(collection, [...(ofCollection.get(collection) ?? []), ...descriptions]);
+  }
   await pLimit(COMMANDS_AT_ONCE).map(ofCollection, ([collection, indexes]) =>
     db.collection(collection).createIndexes(indexes),
   );

@@ -239,10 +239,15 @@ function agentSnapshot(agent: AgentDocument): AgentSnapshot {
 
 export const JOURNAL_INDEXES: Indexes = {
   [COLLECTIONS.events]: [
-    { key: { organizationId: 1, createdAt: -1, _id: -1 }, name: "organization" },
+    {
+      key: { organizationId: 1, createdAt: -1, _id: -1 },
+      name: "organization",
+      reader: "a replay of an organization's events",
+    },
     {
       key: { isPending: 1, organizationId: 1, createdAt: 1, _id: 1 },
       name: "pending",
+      reader: "events to dispatch, the oldest first",
       partialFilterExpression: { isPending: true },
     },
   ],

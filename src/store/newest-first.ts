@@ -1,6 +1,5 @@
-import type { IndexDescription } from "mongodb";
 import { COLLECTIONS } from "./documents.ts";
-import type { Indexes } from "./indexes.ts";
+import type { Index, Indexes } from "./indexes.ts";
 
 /** The key of an index. */
 export type IndexKey = Readonly<Record<string, 1 | -1>>;
@@ -57,8 +56,10 @@ const CONTAINER_SCOPES = {
   [COLLECTIONS.teams]: ["organizationId", "projectId"],
 } as const;
 
-const lists = (keys: readonly (readonly string[])[]): readonly IndexDescription[] =>
-  keys.map((fields) => ({ key: newestFirst(fields) }));
+const list = (fields: readonly string[], behind: readonly string[] = []): Index => ({
+  key: newestFirst(fields, "createdAt", behind),
+  reader: `the list by ${fields.join(", ")}`,
+});
 
 /**
  * The indexes behind the lists of projects, teams, agents, payments and approvals (docs/lists.md): for each scope, without and
@@ -66,28 +67,27 @@ const lists = (keys: readonly (readonly string[])[]): readonly IndexDescription[
  */
 export const LIST_INDEXES: Indexes = {
   [COLLECTIONS.agents]: [
-    ...AGENT_SCOPES.map((scope) => ({ key: newestFirst([scope], "createdAt", ["name"]) })),
-    ...lists(AGENT_SCOPES.map((scope) => [scope, "lifecycle"])),
+    ...AGENT_SCOPES.flatMap((scope) => [list([scope], ["name"]), list([scope, "lifecycle"])]),
   ],
   [COLLECTIONS.transactions]: [
-    { key: SUMMARIZED, name: SUMMARY_INDEX },
-    { key: MOVED, name: MOVED_INDEX, partialFilterExpression: { "moved.at": { $exists: true } } },
-    ...lists(
-      PAYMENT_SCOPES.flatMap((scope) => [
-        [scope, "rail"],
-        [scope, "status", "rail"],
-      ]),
-    ),
-    { key: WORDS_INDEX },
-    { key: AMOUNT_INDEX },
+    { key: SUMMARIZED, name: SUMMARY_INDEX, reader: "sums of payments by day, read from keys alone" },
+    {
+      key: MOVED,
+      name: MOVED_INDEX,
+      partialFilterExpression: { "moved.at": { $exists: true } },
+      reader: "sums by day of what was booked later",
+    },
+    ...PAYMENT_SCOPES.flatMap((scope) => [list([scope, "rail"]), list([scope, "status", "rail"])]),
+    { key: WORDS_INDEX, reader: "the search of payments by words" },
+    { key: AMOUNT_INDEX, reader: "the search of payments by amount" },
   ],
-  [COLLECTIONS.approvals]: lists(PAYMENT_SCOPES.map((scope) => [scope, "state"])),
-  [COLLECTIONS.raiseRequests]: lists(PAYMENT_SCOPES.flatMap((scope) => [[scope], [scope, "status"]])),
+  [COLLECTIONS.approvals]: PAYMENT_SCOPES.map((scope) => list([scope, "state"])),
+  [COLLECTIONS.raiseRequests]: PAYMENT_SCOPES.flatMap((scope) => [list([scope]), list([scope, "status"])]),
   ...Object.fromEntries(
     Object.entries(CONTAINER_SCOPES).map(([name, scopes]) => [
       name,
-      lists(scopes.flatMap((scope) => [[scope], [scope, "state"]])),
+      scopes.flatMap((scope) => [list([scope]), list([scope, "state"])]),
     ]),
   ),
-  [COLLECTIONS.sandboxCardLedger]: lists([["organizationId"]]),
+  [COLLECTIONS.sandboxCardLedger]: [list(["organizationId"])],
 };

@@ -23,8 +23,18 @@ export const oauthRecordsOf = (db: Db): Collection<OAuthDocument> =>
 
 export const OAUTH_INDEXES: Indexes = {
   [OAUTH_RECORDS]: [
-    { key: { grantId: 1 }, name: "grant", partialFilterExpression: { grantId: { $type: "string" } } },
-    { key: { keyId: 1 }, name: "key", partialFilterExpression: { keyId: { $type: "string" } } },
-    { key: { expiresAt: 1 }, name: "expiry", expireAfterSeconds: 0 },
+    {
+      key: { grantId: 1 },
+      name: "grant",
+      partialFilterExpression: { grantId: { $type: "string" } },
+      reader: "records of a grant that is revoked",
+    },
+    {
+      key: { keyId: 1 },
+      name: "key",
+      partialFilterExpression: { keyId: { $type: "string" } },
+      reader: "records of an agent's key that is revoked",
+    },
+    { key: { expiresAt: 1 }, name: "expiry", expireAfterSeconds: 0, reader: "removes what has expired" },
   ],
 };

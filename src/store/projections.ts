@@ -366,41 +366,48 @@ export const HOST_INDEX = "agent_host";
 /** The indexes that rules and metrics look things up by, and the unique one behind every idempotency key. */
 const LOOKUP_INDEXES: Indexes = {
   [COLLECTIONS.transactions]: [
-    { key: { agentId: 1, keyHash: 1 }, unique: true },
+    { key: { agentId: 1, keyHash: 1 }, unique: true, reader: "replays of an idempotency key" },
     {
-      // What rules look for: with status and amount, so that none that is passed over is read.
+      // With status and amount, so that none that is passed over is read.
       key: { agentId: 1, rail: 1, comparedRecipient: 1, status: 1, "ledgerState.amountMc": 1, createdAt: -1 },
       name: RECIPIENT_INDEX,
+      reader: "rules on new recipients and duplicates; possible duplicates",
     },
     {
       key: { agentId: 1, host: 1, status: 1 },
       partialFilterExpression: { host: { $type: "string" } },
       name: HOST_INDEX,
+      reader: "rules on new recipients that are shops",
     },
-    // The newest denials, which an agent asks for.
     {
       key: { agentId: 1, deniedAt: -1, _id: -1 },
+      reader: "the newest denials, which an agent asks for",
       partialFilterExpression: { deniedAt: { $type: "date" } },
     },
-    // What has no end yet, over all organizations; the status first, since the planner looks for it.
+    // The status first, since the planner looks for it.
     {
       key: { status: 1, rail: 1 },
+      reader: "the gauge of payments without an end, over all organizations",
       partialFilterExpression: { status: "pending" },
       name: "open_by_rail",
     },
   ],
   [COLLECTIONS.sandboxCardLedger]: [
-    // What the network has done with payments after they were sent: of one of them, and of all since some time.
     {
       key: { transactionId: 1, changedAt: 1 },
       partialFilterExpression: { changedAt: { $type: "date" } },
+      reader: "what the sandbox's network has done with one payment since it was sent",
     },
-    { key: { changedAt: 1 }, partialFilterExpression: { changedAt: { $type: "date" } } },
+    {
+      key: { changedAt: 1 },
+      partialFilterExpression: { changedAt: { $type: "date" } },
+      reader: "the same of all payments, since some time",
+    },
   ],
   [COLLECTIONS.approvals]: [
-    // How many payments are on hold, and since when, over all organizations.
     {
       key: { state: 1, createdAt: 1, rail: 1 },
+      reader: "the gauge of payments on hold and of their age, over all organizations",
       partialFilterExpression: { state: "pending" },
       name: "on_hold_since",
     },
@@ -409,6 +416,7 @@ const LOOKUP_INDEXES: Indexes = {
     {
       key: { "key.hash": 1 },
       unique: true,
+      reader: "authentication of agents",
       partialFilterExpression: { "key.hash": { $type: "string" } },
     },
   ],

@@ -27,7 +27,17 @@ export const ssoOf = (db: Db): Collection<SsoDocument> =>
 
 export const SSO_INDEXES: Indexes = {
   [SSO]: [
-    { key: { domains: 1 }, name: "one_per_domain", unique: true },
-    { key: { issuer: 1, clientId: 1 }, name: "one_per_client", unique: true },
+    {
+      key: { domains: 1 },
+      name: "one_per_domain",
+      unique: true,
+      reader: "a domain is one organization's; sign-in by address",
+    },
+    {
+      key: { issuer: 1, clientId: 1 },
+      name: "one_per_client",
+      unique: true,
+      reader: "a provider's client is one organization's",
+    },
   ],
 };

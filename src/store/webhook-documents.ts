@@ -117,16 +117,29 @@ export const webhookCollections = (db: Db): WebhookCollections => ({
 
 export const WEBHOOK_INDEXES: Indexes = {
   [WEBHOOK_COLLECTIONS.endpoints]: [
-    { key: { organizationId: 1, createdAt: -1, _id: -1 }, name: "organization" },
+    {
+      key: { organizationId: 1, createdAt: -1, _id: -1 },
+      name: "organization",
+      reader: "the list of endpoints; receivers of an event",
+    },
   ],
   [WEBHOOK_COLLECTIONS.deliveries]: [
-    { key: { endpointId: 1, createdAt: -1, _id: -1 }, name: "endpoint" },
-    { key: { endpointId: 1, status: 1, createdAt: -1, _id: -1 }, name: "endpoint_status" },
+    {
+      key: { endpointId: 1, createdAt: -1, _id: -1 },
+      name: "endpoint",
+      reader: "the list of an endpoint's deliveries",
+    },
+    {
+      key: { endpointId: 1, status: 1, createdAt: -1, _id: -1 },
+      name: "endpoint_status",
+      reader: "the same by status",
+    },
     {
       key: { pendingAction: 1, _id: 1 },
       name: "pending_action",
+      reader: "deliveries whose workflow is to be started or dropped",
       partialFilterExpression: { pendingAction: { $exists: true } },
     },
-    { key: { expiresAt: 1 }, name: "expiry", expireAfterSeconds: 0 },
+    { key: { expiresAt: 1 }, name: "expiry", expireAfterSeconds: 0, reader: "removes old deliveries" },
   ],
 };

@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import type { Document } from "mongodb";
-import { createWalletClient, encodeFunctionData, http, recoverTypedDataAddress } from "viem";
+import { createWalletClient, encodeFunctionData, http, numberToHex, recoverTypedDataAddress } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
 import { pocketEvents } from "../../src/rails/pocket/reconcile.ts";
 import { COLLECTIONS } from "../../src/store/documents.ts";
@@ -8,6 +8,7 @@ import type { Authorization, Authorized, Funding } from "../../src/rails/pocket/
 import { mirroredLimit } from "../../src/domain/wallet/spending-limit.ts";
 import { agentWalletAbi } from "../../src/chain/contracts.ts";
 import { mined } from "../support/mined.ts";
+import { shortOrSoak } from "../support/soak.ts";
 import { type OwnAnvil, startOwnAnvil } from "../support/own-anvil.ts";
 import {
   type Instance,
@@ -22,6 +23,10 @@ import { CENT, centsAt, FUND_MS, newTransfer, nowSeconds, openFacilitator, units
 
 /** anvil's well-known account 0: the demo owner of the wallets. */
 const OWNER_KEY = "0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80";
+
+/** In the long run more than the events of two calls are read from; a chain makes some hundred in a second. */
+const UNSEEN_BLOCKS = shortOrSoak(40, 4_500);
+const MINED_AT_ONCE = 250;
 
 describe("an agent's pocket", () => {
   let anvil: OwnAnvil;
@@ -115,6 +120,26 @@ describe("an agent's pocket", () => {
       expect(await shop.settle(await signedFor(agent, newId("txn"), 100n * CENT))).to.equal("settled");
     expect(await centsAt(scene, pocketOf(agent))).to.equal(0);
     expect(await fund(agent, newId("txn"), 100n * CENT)).to.deep.equal({ status: "funded" });
+    expect(await centsAt(scene, pocketOf(agent))).to.equal(500);
+  });
+
+  it("a settlement that nobody saw, many blocks ago, is found, and all cents agree", async () => {
+    const agent = await scene.funded(1_000);
+    const authorization = await signedFor(agent, newId("txn"), 100n * CENT);
+    expect(await shop.settle(authorization)).to.equal("settled");
+    for (let made = 0; made < UNSEEN_BLOCKS; made += MINED_AT_ONCE)
+      await anvil.call("anvil_mine", [numberToHex(Math.min(MINED_AT_ONCE, UNSEEN_BLOCKS - made))]);
+    const { pockets: later } = scene.open({ floatCents: 500 }).wallets;
+    const [event, ...others] = await pocketEvents(scene.chain, [pocketOf(agent)], scene.config.token);
+    expect(others).to.deep.equal([]);
+    const used = { kind: "used", txHash: event?.hash };
+    expect(await later.stateOf(authorization)).to.deep.equal(used);
+    expect(await later.stateOf(authorization, true), "where the shop says so").to.deep.equal(used);
+    expect(event).to.include({ nonce: authorization.nonce, units: 100n * CENT, to: authorization.to });
+    expect((await centsAt(scene, agent.wallet)) + (await centsAt(scene, pocketOf(agent)))).to.equal(900);
+    expect(await later.fund(agent.profile, newId("txn"), 500n * CENT, FUND_MS)).to.deep.equal({
+      status: "funded",
+    });
     expect(await centsAt(scene, pocketOf(agent))).to.equal(500);
   });
 

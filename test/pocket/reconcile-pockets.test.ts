@@ -44,6 +44,12 @@ describe("reconcile holds what left a pocket against the purchases", () => {
     expect(idsIn({ events: [event, back, owners] })).to.deep.equal([]);
   });
 
+  it("agrees where a node had lost the event when the chain said that the purchase was paid", () => {
+    expect(idsIn({ payments: [{ ...payment, hash: null }] })).to.deep.equal([]);
+    const unknown = { payments: [{ ...payment, hash: null }] };
+    expect(idsIn({ ...unknown, events: [{ ...event, units: 20_001n }] })).to.deep.equal(["txn_1"]);
+  });
+
   it("names a purchase that was not paid, or twice, or to another, or by another transaction", () => {
     const second = { ...sound.signed[0], transactionId: "txn_1", nonce: hash("two"), pocket, to: shop };
     const signed = [...sound.signed, { ...second, units: 15_000n }];

@@ -5,6 +5,8 @@ import { type RotateOptions, rotateMasterKey } from "../../server/admin/rotate-m
 import { verifyAuditLog } from "../../server/admin/verify-audit-log.ts";
 import { MasterKey } from "../../src/secrets/master-key.ts";
 import { codeAt } from "../identity/support.ts";
+import { ROTATION_HOLD, type RotationHold } from "../restart/support/rotation-points.ts";
+import { Child, cleanEnvironment } from "../support/process.ts";
 import { TEST_MASTER_KEY } from "../support/payloads.ts";
 import { startTestService, type TestService } from "../support/service.ts";
 import {
@@ -28,6 +30,13 @@ const BOTH = { MASTER_KEY: "", MASTER_KEYS: `${NEW_KEY} ${TEST_MASTER_KEY}` };
 /** A restart takes another port; sessions are bound to the public address. */
 const URL = "https://service.example";
 const RULES = "teams' approval rules";
+/** The last one has three places done before it, in two runs. */
+const HOLDS: readonly RotationHold[] = [
+  { side: "before", write: 1 },
+  { side: "after", write: 1 },
+  { side: "before", write: 3 },
+];
+const HELD_MS = 120_000;
 const PLAIN = { isCheck: false, retire: null, newSessionKey: false, onProgress: () => undefined };
 
 /** One service on one database, under the old master key, under both, and under the new one alone. */
@@ -54,6 +63,17 @@ describe("A service whose master key is rotated", () => {
     rotateMasterKey(service.env, { ...PLAIN, ...options });
   const neededBy = async () =>
     (await rotate({ isCheck: true })).keys.find(({ id }) => id === OLD_ID)?.neededBy ?? {};
+
+  /** The command as operators run it, killed with SIGKILL in its midst, and then to its end. */
+  async function killedAndDone() {
+    for (const hold of HOLDS) {
+      const env = { ...cleanEnvironment(), ...service.env, [ROTATION_HOLD]: JSON.stringify(hold) };
+      const command = Child.node("test/restart/programs/rotating.ts", ["admin", "rotate-master-key"], env);
+      await command.printed(/^held /m, HELD_MS);
+      expect(await command.end("SIGKILL")).to.include({ signal: "SIGKILL" });
+    }
+    return rotate();
+  }
 
   async function continueUnder(settings: Readonly<Record<string, string>>): Promise<void> {
     await service.stop();
@@ -122,7 +142,7 @@ describe("A service whose master key is rotated", () => {
     await world.api.ok("createPayment", 201, { token: used.key, body: cardPayment() });
   });
 
-  it("is sealed anew while it is used, and the command names what still needs the old key", async () => {
+  it("is sealed anew while it is used, through kills of the command, which names what still needs the old key", async () => {
     const PROVEN = ["projects' records", "teams' records"];
     expect(await neededBy()).to.include.keys("webhook secrets", "session signing keys", ...PROVEN, RULES);
     const rotating = new AbortController();
@@ -134,9 +154,10 @@ describe("A service whose master key is rotated", () => {
       }
     };
     const using = use();
-    const { rotated } = await rotate().finally(() => rotating.abort());
+    const { rotated, unreadable } = await killedAndDone().finally(() => rotating.abort());
     await using;
     expect(rotated).to.be.greaterThan(0);
+    expect(unreadable, "values that no key opens").to.deep.equal({});
     await testDelivery(world, endpoint);
     const needs = await neededBy();
     expect(needs).to.include({ "agents' keys": 2 }).and.include.keys("sessions", "open invites");

@@ -1,12 +1,16 @@
 import { execFile } from "node:child_process";
+import { once } from "node:events";
+import { createServer } from "node:http";
 import { promisify } from "node:util";
 import proto from "@temporalio/proto";
 import { expect } from "chai";
+import { z } from "zod";
 import { cookieNames } from "../../src/contract/cookies.ts";
 import { approvalWorkflowId } from "../../src/messages/approval.ts";
 import { ledgerWorkflowId } from "../../src/messages/ledger.ts";
 import { engineEnvironment } from "../engines/support/binaries.ts";
 import { toBase64 } from "../replay/histories.ts";
+import { chromiumOrPending } from "../support/chromium.ts";
 import { freshRecipient, fundedAgent, payFromWallet, walletPayment } from "../support/chain.ts";
 import { startTestService, type TestService } from "../support/service.ts";
 import { send } from "../support/wire.ts";
@@ -29,18 +33,45 @@ const textIn = (body: unknown): string => {
   return Buffer.from(String(Object(payload).data), "base64").toString();
 };
 
+interface Pages {
+  readonly origin: string;
+  close(): Promise<void>;
+}
+
+/** An origin with an empty page. */
+async function openPages(): Promise<Pages> {
+  const server = createServer((_request, response) => {
+    response.setHeader("content-type", "text/html");
+    response.end("<!doctype html><title>A page</title>");
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = z.object({ port: z.int() }).parse(server.address());
+  return {
+    origin: `http://127.0.0.1:${String(port)}`,
+    async close() {
+      server.closeAllConnections();
+      server.close();
+      await once(server, "close");
+    },
+  };
+}
+
 describe("payloads that are encrypted in Temporal", () => {
   let service: TestService;
   let world: World;
   let approvalId = "";
+  let uiPages: Pages;
+  let otherPages: Pages;
   const secrets: string[] = [];
 
   before(async () => {
+    [uiPages, otherPages] = await Promise.all([openPages(), openPages()]);
     service = await startTestService({
       settings: {
         TEMPORAL_PAYLOAD_ENCRYPTION: "true",
         TEMPORAL_CODEC_TOKEN: TOKEN,
-        TEMPORAL_CODEC_ORIGINS: UI,
+        TEMPORAL_CODEC_ORIGINS: `${UI},${uiPages.origin}`,
       },
     });
     world = await newWorld(service);
@@ -58,7 +89,10 @@ describe("payloads that are encrypted in Temporal", () => {
     secrets.push(agent.key, payer.key, recipient, recipient.toLowerCase());
     secrets.push(NAME, MERCHANT, PURPOSE, FEEDBACK, String(HELD_CENTS), "876,543.21", "876543.21");
   });
-  after(() => service.stop());
+  after(async () => {
+    await service.stop();
+    await Promise.all([uiPages.close(), otherPages.close()]);
+  });
 
   const workflows = () => service.connections.temporal.workflow;
 
@@ -161,6 +195,31 @@ describe("payloads that are encrypted in Temporal", () => {
     expect(preflight?.status).to.equal(204);
     expect(preflight?.headers.get("access-control-allow-headers")).to.include("x-namespace");
     expect(other?.headers.has("access-control-allow-origin")).to.equal(false);
+  });
+
+  it("a page of the Temporal UI decodes in a browser by its owner's session; another origin's can't", async function () {
+    const browser = await chromiumOrPending(this);
+    const payloads = [toBase64(await startPayload())];
+    /** As the UI calls its codec endpoint: the namespace in a header, the session by its cookie. */
+    const asTheUi = `fetch(${JSON.stringify(`${service.baseUrl}${PATH}`)}, {
+      method: "POST",
+      credentials: "include",
+      headers: { "Content-Type": "application/json", "X-Namespace": "default" },
+      body: ${JSON.stringify(JSON.stringify({ payloads }))},
+    }).then((answer) => answer.text(), String)`;
+    const context = await browser.createBrowserContext();
+    try {
+      const page = await context.newPage();
+      const { hostname: domain } = new URL(service.baseUrl);
+      const cookie = { name: cookieNames(service.baseUrl).session, value: world.token, domain, path: "/" };
+      await context.setCookie({ ...cookie, httpOnly: true, sameSite: "Strict" });
+      await page.goto(uiPages.origin);
+      expect(textIn(JSON.parse(String(await page.evaluate(asTheUi))))).to.include(PURPOSE);
+      await page.goto(otherPages.origin);
+      expect(await page.evaluate(asTheUi)).to.equal("TypeError: Failed to fetch");
+    } finally {
+      await context.close();
+    }
   });
 
   it("what is no list of payloads is refused, and a payload that is not ours is said to be", async () => {

@@ -178,6 +178,28 @@ describe("the treasury and the subscription in the sandbox", () => {
     expect(cleared.walletTargetCents).to.equal(null);
   });
 
+  it("an agent is created with its wallet's target by a person who has stepped up, and by no key", async () => {
+    const { token } = own;
+    const body = { name: "Kept", teamId: own.organization.teamId, budgetCents: 0, walletTargetCents: 300 };
+    const { token: key } = await organizationKey(own, { scopes: ["agents:write"] });
+    const byKey = { token: key, body: { ...body, idempotencyKey: randomUUID() } };
+    await own.api.refused("createAgent", 403, "SESSION_REQUIRED", byKey);
+    await elevate(own, new Date(0));
+    await own.api.refused("createAgent", 403, "STEP_UP_REQUIRED", { token, body });
+    await elevate(own);
+    const { agent } = await own.api.ok("createAgent", 201, { token, body });
+    const { walletTargetCents } = await own.api.ok("getAgentBudgetPolicy", 200, { token, id: agent.id });
+    expect(walletTargetCents).to.equal(300);
+    const chain = new ChainView(own);
+    const address = getAddress(agent.wallet?.address ?? "");
+    await until("the wallet is funded", async () =>
+      (await chain.cents(agent, address)) === 300 ? true : null,
+    );
+    const { entries } = await own.api.ok("listAuditLog", 200, { token, query: { action: "createAgent" } });
+    const entry = entries.find(({ resource }) => resource.id === agent.id);
+    expect(entry?.after).to.have.property("walletTargetCents", 300);
+  });
+
   it("a deposit takes an amount of cents from 1 on, and nothing else", async () => {
     for (const body of [
       {},

@@ -114,6 +114,13 @@ const BY_CARD: Paying = {
 /** The service without audit entries for decisions on payments, to measure their cost. */
 const UNAUDITED: Paying = { ...BY_CARD, name: "unaudited", auditsPaymentDecisions: false };
 
+/** Payloads of this bench's Temporal are in the clear otherwise, as embedded. */
+const ENCRYPTED: Paying = {
+  ...BY_CARD,
+  name: "encrypted",
+  settings: { TEMPORAL_PAYLOAD_ENCRYPTION: "true" },
+};
+
 const FROM_WALLETS: Paying = {
   name: "wallet",
   teams: 1,
@@ -139,6 +146,9 @@ const UNDER_CAPS: Paying = {
 export const startPayments = (site: Site): Promise<System> => startPaying(site, BY_CARD);
 
 export const startUnauditedPayments = (site: Site): Promise<System> => startPaying(site, UNAUDITED);
+
+/** Payments whose payloads are encrypted in Temporal. */
+export const startEncryptedPayments = (site: Site): Promise<System> => startPaying(site, ENCRYPTED);
 
 /** Payments from agents' wallets on the local chain, answered once they are final. */
 export const startWalletPayments = (site: Site): Promise<System> => startPaying(site, FROM_WALLETS);

@@ -18,15 +18,25 @@ import {
 import { spendLimits } from "../spend-limits.ts";
 import { agent, budgetPolicy, keySummary, listOf, policyFields, wallet } from "../records.ts";
 import { changes, creates, managementTool, switches } from "../tools.ts";
+import type { PersonRequirements } from "../types.ts";
 
 const params = z.strictObject({ id: uuid });
 const answer = z.strictObject({ agent });
+
+/** Only people, with a step-up, have the treasury's money moved. */
+const byPeopleIf = (isTarget: (sent: unknown) => boolean) => {
+  const withTarget = z.object({ walletTargetCents: z.unknown().refine(isTarget) });
+  const requirementsOf = (body: unknown): PersonRequirements | null =>
+    withTarget.safeParse(body).success ? { role: "admin", stepUp: true } : null;
+  return { requirementsOf };
+};
 
 export const createAgentBody = z.strictObject({
   name,
   teamId: uuid.meta({ description: "The team that the agent is created in." }),
   ...z.strictObject(policyFields).partial().required({ budgetCents: true }).shape,
   spendLimits: spendLimits.optional(),
+  walletTargetCents: paymentCents.nullable().optional(),
   ...createdLabels,
   scopes: choices(AGENT_TOOLS, "AgentTool")
     .optional()
@@ -53,10 +63,14 @@ export const createAgent = define({
     "creates another; a different payload is 422. An organization key must send an idempotencyKey, and its daily " +
     "create limit applies. For about 30 minutes a repeat by that key, or by a key that it was rotated into, returns " +
     "the agent's API key again; after that `apiKey` and `mcpConfigBlock` are null and `keyDelivery` is `expired`, " +
-    "also in a first answer that took that long. A person receives the API key in the first answer only. Repeat the " +
+    "also in a first answer that took that long. A person receives the API key in the first answer only. Only a person, " +
+    "after a step-up, may set walletTargetCents; 404 where there is no wallet or no treasury. Repeat the " +
     "request after a time-out, REQUEST_IN_PROGRESS, ORG_NOT_READY, CREATE_RETRYABLE and any other 5xx.",
   tag: "Agents",
-  access: manages("agents:write", "newAgent", { role: "admin" }),
+  access: {
+    ...manages("agents:write", "newAgent", { role: "admin" }),
+    ...byPeopleIf((sent) => sent !== undefined && sent !== null),
+  },
   rate: "standard",
   http: { method: "post", path: "/v1/agents", successStatus: 201 },
   tool: managementTool("create_agent", "Create an agent", creates),
@@ -208,7 +222,10 @@ export const updateAgentBudgetPolicy = define({
     "A partial change: a field that is left out stays unchanged, null removes a limit, and [] all `spendLimits`. An outdated `version` is " +
     "409. A limit below what is already used is accepted and stops further payments.",
   tag: "Agents",
-  access: manages("agents:write", "agent", { role: "admin", stepUp: true }),
+  access: {
+    ...manages("agents:write", "agent", { role: "admin", stepUp: true }),
+    ...byPeopleIf((sent) => sent !== undefined),
+  },
   rate: "standard",
   http: { method: "patch", path: "/v1/agents/:id/budget-policy", successStatus: 200 },
   tool: managementTool("update_agent_budget_policy", "Change an agent's budget policy", {

@@ -49,7 +49,9 @@ export interface CardConnectionsDependencies {
 
 /** One account for each organization: its cards are of one issuer. */
 export const CARD_CONNECTION_INDEXES: Indexes = {
-  [COLLECTIONS.cardConnections]: [{ key: { organizationId: 1 }, unique: true }],
+  [COLLECTIONS.cardConnections]: [
+    { key: { organizationId: 1 }, unique: true, reader: "an organization's connection to its issuer" },
+  ],
 };
 
 /** Time within which other processes learn of a change. Before a card is ordered its connection is read anew. */

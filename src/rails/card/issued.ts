@@ -26,13 +26,18 @@ export const ISSUED_CARD_INDEXES: Indexes = {
       key: { cardRef: 1 },
       unique: true,
       partialFilterExpression: { cardRef: { $type: "string" } },
+      reader: "the payment of a card that its network names",
     },
     {
       key: { connectionId: 1, closedAt: 1 },
       partialFilterExpression: { connectionId: { $type: "string" } },
+      reader: "open cards of a connection",
     },
-    // Granted requests that their network may not have counted.
-    { key: { askedAt: 1 }, partialFilterExpression: { askedAt: { $type: "date" } } },
+    {
+      key: { askedAt: 1 },
+      partialFilterExpression: { askedAt: { $type: "date" } },
+      reader: "granted requests that their network may not have counted",
+    },
   ],
 };
 

@@ -71,10 +71,17 @@ export const ORDER_INDEXES: Indexes = {
       key: { agentId: 1, nonce: 1 },
       unique: true,
       partialFilterExpression: { nonce: { $type: "string" } },
+      reader: "a seller's nonce pays one purchase",
     },
-    { key: { createdAt: 1 }, expireAfterSeconds: ORDER_KEPT_SECONDS },
+    {
+      key: { createdAt: 1 },
+      expireAfterSeconds: ORDER_KEPT_SECONDS,
+      reader: "removes orders of purchases that ended long ago",
+    },
   ],
-  [COLLECTIONS.purchaseAnswers]: [{ key: { expiresAt: 1 }, expireAfterSeconds: 0 }],
+  [COLLECTIONS.purchaseAnswers]: [
+    { key: { expiresAt: 1 }, expireAfterSeconds: 0, reader: "removes answers after their hour" },
+  ],
 };
 
 const ORDER = "purchase-order";

@@ -35,6 +35,7 @@ export const AUTHORIZATION_INDEXES: Indexes = {
       key: { chain: 1, from: 1, nonce: 1 },
       unique: true,
       partialFilterExpression: { nonce: { $type: "string" } },
+      reader: "a nonce is signed for one transfer",
     },
   ],
 };

@@ -40,8 +40,14 @@ export const FUNDING_INDEXES: Indexes = {
       key: { organizationId: 1, idempotencyKey: 1 },
       unique: true,
       partialFilterExpression: { idempotencyKey: { $type: "string" } },
+      reader: "replays of an idempotency key",
     },
-    { key: { createdAt: 1 }, partialFilterExpression: { status: "pending" }, name: "pending_fundings" },
+    {
+      key: { createdAt: 1 },
+      partialFilterExpression: { status: "pending" },
+      name: "pending_fundings",
+      reader: "fundings that no call follows",
+    },
   ],
 };
 
@@ -87,7 +93,11 @@ export class Fundings {
   /** Whether the agent has a wallet on this chain and its organization a treasury to fund it from. */
   async isPossible({ agentId, organizationId }: AgentProfile): Promise<boolean> {
     const wallet = await this.#dependencies.wallets.genuine(agentId);
-    return wallet?.chainCaip2 === this.#dependencies.chain && (await this.#treasury(organizationId)) !== null;
+    return wallet?.chainCaip2 === this.#dependencies.chain && (await this.hasTreasury(organizationId));
+  }
+
+  async hasTreasury(organizationId: string): Promise<boolean> {
+    return (await this.#treasury(organizationId)) !== null;
   }
 
   async begin({ _id, amountCents, idempotencyKey, profile }: NewFunding): Promise<Begun> {

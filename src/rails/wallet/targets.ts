@@ -1,4 +1,4 @@
-import type { Collection, Db } from "mongodb";
+import type { ClientSession, Collection, Db } from "mongodb";
 import { canonicalJson } from "../../domain/audit/canonical.ts";
 import type { AgentProfile } from "../../domain/agent/state.ts";
 import type { ChainWatchers } from "../../chain/repairs.ts";
@@ -25,7 +25,9 @@ interface TargetDocument {
   readonly dueAt: Date;
 }
 
-export const TARGET_INDEXES: Indexes = { [COLLECTIONS.walletTargets]: [{ key: { dueAt: 1 } }] };
+export const TARGET_INDEXES: Indexes = {
+  [COLLECTIONS.walletTargets]: [{ key: { dueAt: 1 }, reader: "wallets that are due for a look" }],
+};
 
 /** Interval at which a wallet is looked at. */
 const LOOK_MS = 30_000;
@@ -77,16 +79,19 @@ export class WalletTargets {
     return cents === 0 ? null : cents;
   }
 
-  async set(profile: AgentProfile, cents: number | null): Promise<void> {
+  async set(profile: AgentProfile, cents: number | null, session?: ClientSession): Promise<void> {
     const { clock, macs } = this.#dependencies;
     const _id = profile.agentId;
+    const within = session === undefined ? {} : { session };
     if (cents === null) {
       // Its number stays: a funding that is under way is not begun again.
-      await this.#targets.updateOne({ _id }, { $set: { cents: 0, proof: macs.make(textOf(_id, 0)) } });
+      const none = { $set: { cents: 0, proof: macs.make(textOf(_id, 0)) } };
+      await this.#targets.updateOne({ _id }, none, within);
       return;
     }
     const change = { profile, cents, proof: macs.make(textOf(_id, cents)), dueAt: clock() };
-    await this.#targets.updateOne({ _id }, { $set: change, $setOnInsert: { next: 1 } }, { upsert: true });
+    const changed = { $set: change, $setOnInsert: { next: 1 } };
+    await this.#targets.updateOne({ _id }, changed, { ...within, upsert: true });
   }
 
   /** Looks at the wallets that are due, the one that waits longest first. */

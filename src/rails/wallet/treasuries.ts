@@ -29,6 +29,7 @@ export const TREASURY_INDEXES: Indexes = {
     {
       key: { "treasury.chainCaip2": 1, "treasury.address": 1 },
       name: "treasury_unique",
+      reader: "a treasury is one organization's",
       unique: true,
       partialFilterExpression: { "treasury.address": { $exists: true } },
     },

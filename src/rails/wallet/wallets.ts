@@ -39,7 +39,13 @@ interface WalletLimitDocument extends TargetLimit {
 }
 
 export const LIMIT_INDEXES: Indexes = {
-  [COLLECTIONS.walletLimits]: [{ key: { dueAt: 1 }, partialFilterExpression: { dueAt: { $exists: true } } }],
+  [COLLECTIONS.walletLimits]: [
+    {
+      key: { dueAt: 1 },
+      partialFilterExpression: { dueAt: { $exists: true } },
+      reader: "limits that wallets do not have yet",
+    },
+  ],
 };
 
 /** Maximum number of due limits taken at once. */
