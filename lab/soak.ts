@@ -6,6 +6,7 @@ import { builtFile, PACKAGE_ROOT } from "../src/lib/package-root.ts";
 
 /** Test files with random workloads, kills and outages; with TEST_SOAK they go on for long. */
 const LONG_TESTS = [
+  "test/approvals/approval-page.test",
   "test/architecture/changed",
   "test/audit/outbox",
   "test/chaos",

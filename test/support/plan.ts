@@ -99,6 +99,9 @@ const fits = (file: string, beginnings: Beginnings): boolean =>
 
 export const needsEngines = (file: string): boolean => !fits(file, WITHOUT_ENGINES);
 
+/** Whether a file waits for the run's engines, or for their programs, which it starts itself. */
+export const waitsForEngines = (file: string): boolean => needsEngines(file) || fits(file, ["engines/"]);
+
 /** Whether it starts time-skipping servers. */
 export const needsTestServer = (file: string): boolean =>
   fits(file, ["webhooks/delivery-workflow", "workflows/"]);
@@ -165,12 +168,12 @@ export class Plan {
     this.#phases = phasesOf(beginUntil === null ? longestFirst(files) : files, lanes);
   }
 
-  /** The next file that may run now; null: none may, or none is left. */
-  take(): string | null {
+  /** The next file that may run now, of those whose engines are up; null: none may, or none is left. */
+  take(isReady: (file: string) => boolean): string | null {
     if (performance.now() > this.#beginUntil) this.#phases.length = 0;
     const waiting = this.#phase?.waiting ?? [];
     const busy = [...this.#running].some((file) => fits(file, ONE_AT_A_TIME));
-    const index = waiting.findIndex((file) => !busy || !fits(file, ONE_AT_A_TIME));
+    const index = waiting.findIndex((file) => isReady(file) && !(busy && fits(file, ONE_AT_A_TIME)));
     const [file = null] = index === -1 ? [] : waiting.splice(index, 1);
     if (file !== null) this.#running.add(file);
     return file;
