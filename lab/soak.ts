@@ -27,6 +27,7 @@ const LONG_TESTS = [
   "test/agents/machine-archive.test",
   "test/http/fuzz",
   "test/http/reference-page",
+  "test/identity/passkeys-browser",
   "test/http/list-reads",
   "test/lists",
   "test/mcp/check-payment",
