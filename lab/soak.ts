@@ -6,6 +6,7 @@ import { builtFile, PACKAGE_ROOT } from "../src/lib/package-root.ts";
 
 /** Test files with random workloads, kills and outages; with TEST_SOAK they go on for long. */
 const LONG_TESTS = [
+  "test/approvals/approval-page.test",
   "test/architecture/changed",
   "test/audit/outbox",
   "test/chaos",
@@ -26,6 +27,7 @@ const LONG_TESTS = [
   "test/agents/machine-archive.test",
   "test/http/fuzz",
   "test/http/reference-page",
+  "test/identity/passkeys-browser",
   "test/http/list-reads",
   "test/lists",
   "test/mcp/check-payment",

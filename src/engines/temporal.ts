@@ -15,6 +15,8 @@ const POLL_INTERVAL_MS = 50;
 const CONNECT_TIMEOUT_MS = 2_000;
 const CALL_TIMEOUT_MS = 5_000;
 const SECONDS_PER_DAY = 86_400;
+/** Growth of the heap between two garbage collections, 100 by default: more memory for a sixth less processor time. */
+const GARBAGE_PERCENT = "400";
 
 /** The dev server's database, inside DATA_DIR. */
 export const temporalDatabase = (dataDir: string, config: TemporalDevConfig): string =>
@@ -115,7 +117,7 @@ export const temporalSpec = (options: TemporalOptions): EngineSpec => ({
     ui: options.ui,
     databaseFile: options.database,
   }),
-  env: childEnvironment(options.env),
+  env: { ...childEnvironment(options.env), GOGC: GARBAGE_PERCENT },
   logFile: options.logFile,
   stopGraceMs: STOP_GRACE_MS,
   remedy:

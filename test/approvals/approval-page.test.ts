@@ -5,6 +5,7 @@ import { McpCaller } from "../mcp/support.ts";
 import { ApprovalPage } from "../support/approval-page.ts";
 import { chromiumOrPending } from "../support/chromium.ts";
 import { join } from "../support/people.ts";
+import { someTests } from "../support/soak.ts";
 import { gate } from "../workflows/support/doubles.ts";
 import { newWorld, type TestAgent, type World } from "../support/world.ts";
 
@@ -175,164 +176,174 @@ describe("the page of a payment on hold, in a browser", function () {
     // Also after one that failed.
     afterEach(() => page.letPass());
 
-    it("a decision that came too late is not repeated: it says what happened instead", async () => {
-      const { transactionId } = await held();
-      await blindUntilItDecides(page);
-      await world.api.ok("cancelPayment", 200, { token: agent.key, id: transactionId });
-      await page.press("#approve");
-      await page.reads("#outcome", "The agent cancelled the payment");
-      expect([await page.isShown("#choice"), page.decisions]).to.deep.equal([false, ["approve"]]);
-    });
+    someTests(3, {
+      "a decision that came too late is not repeated: it says what happened instead": async () => {
+        const { transactionId } = await held();
+        await blindUntilItDecides(page);
+        await world.api.ok("cancelPayment", 200, { token: agent.key, id: transactionId });
+        await page.press("#approve");
+        await page.reads("#outcome", "The agent cancelled the payment");
+        expect([await page.isShown("#choice"), page.decisions]).to.deep.equal([false, ["approve"]]);
+      },
+      "a decision whose answer is lost is read again, and not sent again: it had arrived": async () => {
+        const { approvalId, transactionId } = await held();
+        await page.intercept(async (request) => {
+          if (!isDecision(request)) return false;
+          await world.api.ok("approveApproval", 200, { token: world.token, id: approvalId });
+          await request.abort();
+          return true;
+        });
+        await page.press("#approve");
+        await page.reads("#outcome", "Approved and paid");
+        expect(page.decisions).to.deep.equal(["approve"]);
+        expect((await transactionOf(transactionId)).status).to.equal("approved");
+      },
+      "one refused, or not arrived for sure, is offered again: by a person's act alone it is sent":
+        async () => {
+          const { transactionId } = await held();
+          await page.intercept(async (request) => {
+            if (!isDecision(request)) return false;
+            const body = JSON.stringify({
+              error: "RATE_LIMITED",
+              message: "Too many.",
+              retry_after_seconds: 30,
+            });
+            await request.respond({ status: 429, contentType: "application/json", body });
+            return true;
+          });
+          await page.press("#approve");
+          await page.reads("#problem", "Too many tries");
+          expect(await page.isShown("#approve")).to.equal(true);
+          const reading = gate();
+          await page.intercept(async (request) => {
+            if (!isDecision(request)) {
+              if (isOfApi(request)) await reading.opened;
+              return false;
+            }
+            await request.respond({ status: 503, contentType: "application/json", body: "{}" });
+            return true;
+          });
+          await page.press("#approve");
+          await page.reads("#outcome", "Checking your decision");
+          expect(await page.isShown("#choice")).to.equal(false);
+          reading.open();
+          await page.reads("#problem", "Your decision has not arrived");
+          expect([page.decisions.length, (await transactionOf(transactionId)).status]).to.deep.equal([
+            2,
+            "pending",
+          ]);
+          await page.letPass();
+          await page.offers("#approve");
+          await page.press("#approve");
+          await page.reads("#outcome", "Approved and paid");
+          expect(await page.text("#problem")).to.equal("");
+          expect(page.decisions).to.deep.equal(["approve", "approve", "approve"]);
+        },
+      "what is approved and not final is followed to its end, also over a bad line": async () => {
+        // It settles after 3 s, and the answer waits for almost as long.
+        const { transactionId } = await held({ merchant: "sandbox-slow" });
+        await page.intercept(async (request) => {
+          if (isDecision(request)) return false;
+          await request.abort();
+          return true;
+        });
+        await page.press("#approve");
+        const title = await page.reads("#outcome-title", "Approved");
+        expect(title).to.be.oneOf(["Approved, on its way", "Approved and paid"]);
+        await page.letPass();
+        await page.reads("#outcome-title", "Approved and paid");
+        expect(page.decisions).to.deep.equal(["approve"]);
+        expect((await transactionOf(transactionId)).status).to.equal("approved");
+      },
+      "without a line, or with a 503, it says so, keeps trying, and tries at once when asked to":
+        async () => {
+          const { approvalId } = await held();
+          await page.intercept(async (request) => {
+            if (isOfApi(request)) await request.abort();
+            return isOfApi(request);
+          });
+          await page.reads("#trouble-text", "can’t be reached");
+          await page.letPass();
+          await page.press("#again");
+          await page.offersNo("#trouble");
 
-    it("a decision whose answer is lost is read again, and not sent again: it had arrived", async () => {
-      const { approvalId, transactionId } = await held();
-      await page.intercept(async (request) => {
-        if (!isDecision(request)) return false;
-        await world.api.ok("approveApproval", 200, { token: world.token, id: approvalId });
-        await request.abort();
-        return true;
-      });
-      await page.press("#approve");
-      await page.reads("#outcome", "Approved and paid");
-      expect(page.decisions).to.deep.equal(["approve"]);
-      expect((await transactionOf(transactionId)).status).to.equal("approved");
-    });
+          const down = {
+            status: 503,
+            contentType: "application/json",
+            body: '{"error":"SERVICE_UNAVAILABLE"}',
+          };
+          await page.intercept(async (request) => {
+            if (isOfApi(request)) await request.respond(down);
+            return isOfApi(request);
+          });
+          await page.load(approvalId);
+          await page.reads("#trouble-text", "can’t be reached");
+          expect(await page.isShown("#sign-in")).to.equal(false);
+          await page.letPass();
+          await page.offers("#approve");
+        },
+      "who has signed in and can read nothing is not asked again; who signs out sees nothing more":
+        async () => {
+          const stranger = await newWorld(world.service);
+          const { approvalId } = await agent.hold({ merchant: "Our Shop" });
+          await page.visit(approvalId, null);
+          await page.offers("#sign-in");
+          await page.intercept(async (request) => {
+            if (request.method() !== "GET") return false;
+            await request.abort();
+            return true;
+          });
+          await page.signIn(world.organization);
+          await page.reads("#trouble-text", "can’t be reached");
+          expect(await page.isShown("#sign-in")).to.equal(false);
+          await page.letPass();
+          await page.press("#again");
+          await page.offers("#approve");
 
-    it("one refused, or not arrived for sure, is offered again: by a person's act alone it is sent", async () => {
-      const { transactionId } = await held();
-      await page.intercept(async (request) => {
-        if (!isDecision(request)) return false;
-        const body = JSON.stringify({ error: "RATE_LIMITED", message: "Too many.", retry_after_seconds: 30 });
-        await request.respond({ status: 429, contentType: "application/json", body });
-        return true;
-      });
-      await page.press("#approve");
-      await page.reads("#problem", "Too many tries");
-      expect(await page.isShown("#approve")).to.equal(true);
-      const reading = gate();
-      await page.intercept(async (request) => {
-        if (!isDecision(request)) {
-          if (isOfApi(request)) await reading.opened;
-          return false;
-        }
-        await request.respond({ status: 503, contentType: "application/json", body: "{}" });
-        return true;
-      });
-      await page.press("#approve");
-      await page.reads("#outcome", "Checking your decision");
-      expect(await page.isShown("#choice")).to.equal(false);
-      reading.open();
-      await page.reads("#problem", "Your decision has not arrived");
-      expect([page.decisions.length, (await transactionOf(transactionId)).status]).to.deep.equal([
-        2,
-        "pending",
-      ]);
-      await page.letPass();
-      await page.offers("#approve");
-      await page.press("#approve");
-      await page.reads("#outcome", "Approved and paid");
-      expect(await page.text("#problem")).to.equal("");
-      expect(page.decisions).to.deep.equal(["approve", "approve", "approve"]);
-    });
+          await page.intercept(async (request) => {
+            if (!request.url().endsWith("/v1/auth/sign-out")) return false;
+            await request.respond({ status: 503, contentType: "application/json", body: "{}" });
+            return true;
+          });
+          await page.press("#sign-out");
+          await page.reads("#sign-out-problem", "You are still signed in.");
+          expect(await page.isShown("#sign-in")).to.equal(false);
+          await page.letPass();
+          await page.signOut();
+          expect(await page.page.content()).not.to.include("Our Shop");
 
-    it("what is approved and not final is followed to its end, also over a bad line", async () => {
-      // It settles after 3 s, and the answer waits for almost as long.
-      const { transactionId } = await held({ merchant: "sandbox-slow" });
-      await page.intercept(async (request) => {
-        if (isDecision(request)) return false;
-        await request.abort();
-        return true;
-      });
-      await page.press("#approve");
-      const title = await page.reads("#outcome-title", "Approved");
-      expect(title).to.be.oneOf(["Approved, on its way", "Approved and paid"]);
-      await page.letPass();
-      await page.reads("#outcome-title", "Approved and paid");
-      expect(page.decisions).to.deep.equal(["approve"]);
-      expect((await transactionOf(transactionId)).status).to.equal("approved");
-    });
-
-    it("without a line, or with a 503, it says so, keeps trying, and tries at once when asked to", async () => {
-      const { approvalId } = await held();
-      await page.intercept(async (request) => {
-        if (isOfApi(request)) await request.abort();
-        return isOfApi(request);
-      });
-      await page.reads("#trouble-text", "can’t be reached");
-      await page.letPass();
-      await page.press("#again");
-      await page.offersNo("#trouble");
-
-      const down = { status: 503, contentType: "application/json", body: '{"error":"SERVICE_UNAVAILABLE"}' };
-      await page.intercept(async (request) => {
-        if (isOfApi(request)) await request.respond(down);
-        return isOfApi(request);
-      });
-      await page.load(approvalId);
-      await page.reads("#trouble-text", "can’t be reached");
-      expect(await page.isShown("#sign-in")).to.equal(false);
-      await page.letPass();
-      await page.offers("#approve");
-    });
-
-    it("who has signed in and can read nothing is not asked again; who signs out sees nothing more", async () => {
-      const stranger = await newWorld(world.service);
-      const { approvalId } = await agent.hold({ merchant: "Our Shop" });
-      await page.visit(approvalId, null);
-      await page.offers("#sign-in");
-      await page.intercept(async (request) => {
-        if (request.method() !== "GET") return false;
-        await request.abort();
-        return true;
-      });
-      await page.signIn(world.organization);
-      await page.reads("#trouble-text", "can’t be reached");
-      expect(await page.isShown("#sign-in")).to.equal(false);
-      await page.letPass();
-      await page.press("#again");
-      await page.offers("#approve");
-
-      await page.intercept(async (request) => {
-        if (!request.url().endsWith("/v1/auth/sign-out")) return false;
-        await request.respond({ status: 503, contentType: "application/json", body: "{}" });
-        return true;
-      });
-      await page.press("#sign-out");
-      await page.reads("#sign-out-problem", "You are still signed in.");
-      expect(await page.isShown("#sign-in")).to.equal(false);
-      await page.letPass();
-      await page.signOut();
-      expect(await page.page.content()).not.to.include("Our Shop");
-
-      await page.signIn(stranger.organization);
-      await page.reads("#outcome", "Payment not found");
-      expect(await page.text("#person")).to.include(stranger.organization.email);
-      const text = await page.text("main");
-      expect(text).to.include("not complete").and.include("another organization’s");
-      expect(text).not.to.include("Our Shop");
-      expect([await page.isShown("#payment"), await page.isShown("#choice")]).to.deep.equal([false, false]);
-      await page.load("apr_x%2f..%2fpending");
-      await page.reads("#outcome", "Payment not found");
-    });
-
-    it("a session that was ended elsewhere decides nothing: sign in, and decide again", async () => {
-      const own = await newWorld(world.service);
-      const asker = await own.agent({ autoApprovalThresholdCents: 0 });
-      const { approvalId, transactionId } = await asker.hold();
-      await page.visit(approvalId, own.token);
-      await page.offers("#approve");
-      await blindUntilItDecides(page);
-      const { organizationId } = own.organization;
-      const $set = { revokedAt: new Date(), revokedBecause: "signed_out" };
-      await world.service.db.collection("sessions").updateMany({ organizationId }, { $set });
-      await page.press("#approve");
-      await page.reads("#problem", "Your session has ended");
-      const payment = await own.api.ok("getPayment", 200, { token: asker.key, id: transactionId });
-      expect(payment.transaction.status).to.equal("pending");
-      await page.signIn(own.organization);
-      await page.offers("#approve");
-      await page.press("#approve");
-      await page.reads("#outcome", "Approved and paid");
+          await page.signIn(stranger.organization);
+          await page.reads("#outcome", "Payment not found");
+          expect(await page.text("#person")).to.include(stranger.organization.email);
+          const text = await page.text("main");
+          expect(text).to.include("not complete").and.include("another organization’s");
+          expect(text).not.to.include("Our Shop");
+          expect([await page.isShown("#payment"), await page.isShown("#choice")]).to.deep.equal([
+            false,
+            false,
+          ]);
+          await page.load("apr_x%2f..%2fpending");
+          await page.reads("#outcome", "Payment not found");
+        },
+      "a session that was ended elsewhere decides nothing: sign in, and decide again": async () => {
+        const own = await newWorld(world.service);
+        const asker = await own.agent({ autoApprovalThresholdCents: 0 });
+        const { approvalId, transactionId } = await asker.hold();
+        await page.visit(approvalId, own.token);
+        await page.offers("#approve");
+        await blindUntilItDecides(page);
+        const { organizationId } = own.organization;
+        const $set = { revokedAt: new Date(), revokedBecause: "signed_out" };
+        await world.service.db.collection("sessions").updateMany({ organizationId }, { $set });
+        await page.press("#approve");
+        await page.reads("#problem", "Your session has ended");
+        const payment = await own.api.ok("getPayment", 200, { token: asker.key, id: transactionId });
+        expect(payment.transaction.status).to.equal("pending");
+        await page.signIn(own.organization);
+        await page.offers("#approve");
+        await page.press("#approve");
+        await page.reads("#outcome", "Approved and paid");
+      },
     });
   });
 });

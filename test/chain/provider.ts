@@ -14,8 +14,8 @@ export interface ProviderOptions {
   readonly statesKept?: number;
   /** Time that it takes for each broadcast. It drops the rest of a request whose client has gone. */
   readonly broadcastMs?: number;
-  /** Decides whether a request is answered with HTTP 429. */
-  readonly isTooMany?: () => boolean;
+  /** Decides by its body whether a request is answered with HTTP 429. */
+  readonly isTooMany?: (body: string) => boolean;
 }
 
 export interface Provider {
@@ -68,11 +68,12 @@ export async function startProvider(target: string, options: ProviderOptions = {
   async function serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const chunks: Buffer[] = [];
     for await (const chunk of request) chunks.push(Buffer.from(chunk));
-    const body: unknown = JSON.parse(Buffer.concat(chunks).toString("utf8"));
+    const text = Buffer.concat(chunks).toString("utf8");
+    const body: unknown = JSON.parse(text);
     const reply = (status: number, content: unknown): void => {
       response.writeHead(status, { "content-type": "application/json" }).end(JSON.stringify(content));
     };
-    if (isTooMany()) return reply(429, { error: "slow down" });
+    if (isTooMany(text)) return reply(429, { error: "slow down" });
     if (broadcastMs > 0 && JSON.stringify(body).includes("eth_sendRawTransaction")) {
       const answers: unknown[] = [];
       for (const each of z.array(call).parse([body].flat())) {

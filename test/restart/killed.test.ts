@@ -1,5 +1,5 @@
 import type { ServiceProcess } from "../support/process.ts";
-import { isSoak } from "../support/soak.ts";
+import { isSoak, someOrAll } from "../support/soak.ts";
 import { capsAtHand } from "./killed/caps.ts";
 import { createsToForget, createsToReplay } from "./killed/creates.ts";
 import { keysAtHand } from "./killed/keys.ts";
@@ -17,6 +17,17 @@ const LONG_WINDOWS = { APPROVAL_WINDOW_SECONDS: "600", KEY_DELIVERY_WINDOW_SECON
 /** Windows that end about when the service is back, or before. */
 const SHORT_WINDOWS = { APPROVAL_WINDOW_SECONDS: "12", KEY_DELIVERY_WINDOW_SECONDS: "5" };
 
+/** Work of one kind that is under way when the service is killed. */
+interface AtHand {
+  begin(service: ServiceProcess): Promise<unknown>;
+  /** Begins work that would hold up the other kinds. */
+  beginLast?(): Promise<unknown>;
+  /** Called once the service is back; absent where the tests do it. */
+  meet?(): Promise<unknown>;
+  close?(): Promise<unknown>;
+  tests(): void;
+}
+
 /** Each start takes long, so that one kill meets all that may be at hand, each with an organization of its own. */
 describe("A service that is killed with kill -9", () => {
   let service: ServiceProcess;
@@ -30,31 +41,43 @@ describe("A service that is killed with kill -9", () => {
   after(() => service?.dispose());
 
   describe("alone", () => {
-    const [caps, creates, keys] = [capsAtHand(), createsToReplay(), keysAtHand()];
-    // Shops need a chain that outlives the service.
-    const purchases = isSoak ? null : purchasesAtHand();
+    const [caps, purchases] = [capsAtHand(), purchasesAtHand()];
+    const kinds: readonly AtHand[] = [
+      { ...caps, beginLast: () => caps.replace() },
+      {
+        begin: (on) => payments.beginAlone(on),
+        beginLast: () => payments.pay("alone"),
+        meet: () => payments.meet(),
+        tests: () => payments.testsAlone(),
+      },
+      createsToReplay(),
+      keysAtHand(),
+      // Shops need a chain that outlives the service.
+      ...(isSoak
+        ? []
+        : [
+            {
+              begin: async (on: ServiceProcess) => {
+                await purchases.begin(on, STEPS.length);
+                await purchases.buy(STEPS);
+              },
+              close: () => purchases.close(),
+              tests: () => purchases.tests(),
+            },
+          ]),
+    ];
+    const atHand = someOrAll(kinds, 3);
 
     before(async () => {
-      await caps.begin(service);
-      await payments.beginAlone(service);
-      await creates.begin(service);
-      await keys.begin(service);
-      await purchases?.begin(service, STEPS.length);
-      await purchases?.buy(STEPS);
-      await payments.pay("alone");
-      await caps.replace();
+      for (const each of atHand) await each.begin(service);
+      for (const each of atHand.toReversed()) await each.beginLast?.();
       await service.killMain();
       await restartCrashing(service);
-      await payments.meet();
-      for (const each of [creates, keys, caps]) await each.meet();
+      for (const each of atHand) await each.meet?.();
     });
-    after(() => Promise.all([creates.close(), keys.close(), purchases?.close()]));
+    after(() => Promise.all(atHand.map(async (each) => each.close?.())));
 
-    purchases?.tests();
-    keys.tests();
-    creates.tests();
-    caps.tests();
-    payments.testsAlone();
+    for (const each of atHand.toReversed()) each.tests();
   });
 
   // That engines which are killed lose nothing is tested at each of them: `engines/start`, `outage`.

@@ -5,7 +5,7 @@ import { builtFile } from "../../src/lib/package-root.ts";
 import { type FileResult, laneMessage, type LaneOrder } from "./lane-messages.ts";
 import { type OwnAnvil, startOwnAnvil } from "./own-anvil.ts";
 import { FreeCores } from "./free-cores.ts";
-import { Plan } from "./plan.ts";
+import { needsTestServer, Plan, waitsForEngines } from "./plan.ts";
 import { shortOrSoak } from "./soak.ts";
 
 export interface LanesOptions {
@@ -13,8 +13,12 @@ export interface LanesOptions {
   readonly grep: string | null;
   /** See `Plan`. */
   readonly beginUntil: number | null;
-  /** Where the engines are. The processes load what they need while these come up. */
-  readonly env: Promise<Readonly<Record<string, string>>>;
+  /** Settings of all files. */
+  readonly env: LaneOrder["env"];
+  /** Addresses of the engines. Files that need none run while these are fetched and come up. */
+  readonly enginesEnv: Promise<LaneOrder["env"]>;
+  /** Settings of the time-skipping server, which the files that need it wait for. */
+  readonly testServerEnv: Promise<LaneOrder["env"]>;
   /** How many processes run files side by side where the machine is theirs; fewer while others use it, so that no test is late for that. */
   readonly lanes: number;
   /** Whether each has a local chain of its own: some tests have its mining in their own hands. */
@@ -64,8 +68,10 @@ class Lane {
   #isOpen = true;
   /** Kills a process that hangs, so that one file cannot stop the run. */
   #watchdog: NodeJS.Timeout | null = null;
-  /** Null until the engines are up. */
-  #env: LaneOrder["env"] | null = null;
+  /** Addresses of the engines and of the lane's chain; null until they are up. */
+  #enginesEnv: LaneOrder["env"] | null = null;
+  /** Null until there is a time-skipping server. */
+  #testServerEnv: LaneOrder["env"] | null = null;
 
   constructor(plan: Plan, options: LanesOptions, onFree: () => void) {
     this.#plan = plan;
@@ -86,14 +92,24 @@ class Lane {
   /** Ends once it is closed. A process that ends before is a failure of the file at hand, and another goes on. */
   async run(): Promise<void> {
     const chain = this.#options.withChains ? startOwnAnvil("--prune-history", "256") : null;
-    await Promise.all([this.#look(chain), this.#processes()]);
+    await Promise.all([this.#engines(chain), this.#testServer(), this.#processes()]);
     await (await chain)?.kill();
   }
 
-  async #look(chain: Promise<OwnAnvil> | null): Promise<void> {
-    const [env, own] = await Promise.all([this.#options.env, chain]);
-    this.#env = own === null ? env : { ...env, TEST_EVM_RPC_URL: own.url };
+  async #engines(chain: Promise<OwnAnvil> | null): Promise<void> {
+    const [env, own] = await Promise.all([this.#options.enginesEnv, chain]);
+    this.#enginesEnv = own === null ? env : { ...env, TEST_EVM_RPC_URL: own.url };
     this.#onFree();
+  }
+
+  async #testServer(): Promise<void> {
+    this.#testServerEnv = await this.#options.testServerEnv;
+    this.#onFree();
+  }
+
+  #isReady(file: string): boolean {
+    const hasEngines = this.#enginesEnv !== null || !waitsForEngines(file);
+    return hasEngines && (this.#testServerEnv !== null || !needsTestServer(file));
   }
 
   async #processes(): Promise<void> {
@@ -148,8 +164,8 @@ class Lane {
 
   /** Gives the next file to a process that waits for one. */
   feed(): void {
-    if (!this.#isIdle || this.#env === null) return;
-    const file = this.#plan.take();
+    if (!this.#isIdle) return;
+    const file = this.#plan.take((each) => this.#isReady(each));
     if (file === null) return;
     this.#file = file;
     this.#order(file, FILE_MS);
@@ -157,7 +173,7 @@ class Lane {
 
   /** Ends a process that waits for a file. */
   close(): void {
-    if (!this.#isIdle || this.#env === null) return;
+    if (!this.#isIdle) return;
     this.#isOpen = false;
     this.#order(null, EXIT_MS);
   }
@@ -167,7 +183,8 @@ class Lane {
     if (child === null) return;
     this.#isIdle = false;
     this.#watch(child, withinMs);
-    child.send({ file, grep: this.#options.grep, env: this.#env ?? {} } satisfies LaneOrder);
+    const env = { ...this.#options.env, ...this.#enginesEnv, ...this.#testServerEnv };
+    child.send({ file, grep: this.#options.grep, env } satisfies LaneOrder);
   }
 }
 

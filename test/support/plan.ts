@@ -1,6 +1,7 @@
 import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { allEdges, changedFiles, nearestFirst } from "./changed.ts";
+import { someOrAll } from "./soak.ts";
 
 /** Which test files run, beside what, and in which order. */
 
@@ -65,6 +66,20 @@ const SOAK: Beginnings = [
   "restart/two-versions",
 ];
 
+/**
+ * Pages of the dashboard in a browser, the costliest tests. A whole run plays some of these files, picked by its seed; the
+ * soak, and a run of what a change can break, all of them.
+ */
+const IN_BROWSER: Beginnings = [
+  "dashboard/beside",
+  "dashboard/company-network",
+  "dashboard/connect",
+  "dashboard/entrance",
+  "dashboard/many",
+  "identity/passkeys-browser",
+];
+const IN_BROWSER_PLAYED = 3;
+
 /** Tests that make a server as busy as it can be, and measure that it answers soon all the same: each has the machine to itself. */
 const ALONE: Beginnings = ["http/busy"];
 
@@ -99,6 +114,9 @@ const fits = (file: string, beginnings: Beginnings): boolean =>
 
 export const needsEngines = (file: string): boolean => !fits(file, WITHOUT_ENGINES);
 
+/** Whether a file waits for the run's engines, or for their programs, which it starts itself. */
+export const waitsForEngines = (file: string): boolean => needsEngines(file) || fits(file, ["engines/"]);
+
 /** Whether it starts time-skipping servers. */
 export const needsTestServer = (file: string): boolean =>
   fits(file, ["webhooks/delivery-workflow", "workflows/"]);
@@ -118,7 +136,11 @@ export async function allFiles(): Promise<readonly string[]> {
 export async function selected(words: readonly string[]): Promise<Selection> {
   const files = await allFiles();
   const all = { grep: null, beginWithinMs: null };
-  if (words.length === 0) return { ...all, files: files.filter((file) => !fits(file, SOAK)) };
+  if (words.length === 0) {
+    const played = someOrAll(IN_BROWSER, IN_BROWSER_PLAYED);
+    const leftOut = [...SOAK, ...IN_BROWSER.filter((each) => !played.includes(each))];
+    return { ...all, files: files.filter((file) => !fits(file, leftOut)) };
+  }
   if (words[0] === CHANGED) {
     const changed = await changedFiles(words[1]);
     // These take half a minute or more each, and start the service's processes, which everything is part of.
@@ -165,12 +187,12 @@ export class Plan {
     this.#phases = phasesOf(beginUntil === null ? longestFirst(files) : files, lanes);
   }
 
-  /** The next file that may run now; null: none may, or none is left. */
-  take(): string | null {
+  /** The next file that may run now, of those whose engines are up; null: none may, or none is left. */
+  take(isReady: (file: string) => boolean): string | null {
     if (performance.now() > this.#beginUntil) this.#phases.length = 0;
     const waiting = this.#phase?.waiting ?? [];
     const busy = [...this.#running].some((file) => fits(file, ONE_AT_A_TIME));
-    const index = waiting.findIndex((file) => !busy || !fits(file, ONE_AT_A_TIME));
+    const index = waiting.findIndex((file) => isReady(file) && !(busy && fits(file, ONE_AT_A_TIME)));
     const [file = null] = index === -1 ? [] : waiting.splice(index, 1);
     if (file !== null) this.#running.add(file);
     return file;

@@ -31,7 +31,7 @@ const MAX_REPLAYS = shortOrSoak(12, Infinity);
 /** Files that a whole run plays once more, alone: a stall of the machine fails a few, a defect fails again or fails more. */
 const MAX_ALONE = 3;
 /** More than the cores, since many tests wait most of their time; fewer than what makes them late for each other. */
-const LANES = Number(process.env["TEST_LANES"] ?? 5);
+const LANES = Number(process.env["TEST_LANES"] ?? 4);
 
 const began = performance.now();
 const { beginWithinMs, files, grep } = await selected(process.argv.slice(2));
@@ -54,7 +54,9 @@ const bringsUp = binaries === null ? null : binaries.then(bringUp);
 const planted = bringsUp === null ? null : bringsUp.then((running) => plant(running, logDir));
 // Awaited at the end; what it failed with is told there.
 planted?.catch(() => undefined);
-const env = settings(bringsUp, binaries);
+const env = { TEST_LOG_DIR: logDir, TEST_DATA_DIR: join(dataDir, "services") };
+const enginesEnv = enginesSettings(bringsUp, binaries);
+const testServerEnv = testServerSettings();
 
 const results = await play(files, LANES);
 const overtaken = await playAlone(results.filter(({ failed: count }) => count > 0));
@@ -101,6 +103,8 @@ async function play(these: readonly string[], lanes: number): Promise<FileResult
     grep,
     beginUntil,
     env,
+    enginesEnv,
+    testServerEnv,
     lanes,
     withChains: bringsUp !== null,
     onResult(result) {
@@ -139,16 +143,13 @@ async function bringUp(found: EngineBinaries): Promise<RunningEngines> {
   });
 }
 
-async function settings(
+async function enginesSettings(
   up: Promise<RunningEngines> | null,
   found: Promise<EngineBinaries> | null,
 ): Promise<Readonly<Record<string, string>>> {
-  const folders = { TEST_LOG_DIR: logDir, TEST_DATA_DIR: join(dataDir, "services") };
-  if (up === null) return folders;
-  const [{ chain, mongodb, temporal }, testServer] = await Promise.all([up, testServerSettings(), bundle()]);
+  if (up === null) return {};
+  const [{ chain, mongodb, temporal }] = await Promise.all([up, bundle()]);
   return {
-    ...folders,
-    ...testServer,
     // Services that tests start with engines of their own need not look for them, which takes a look at every byte.
     ...(await found),
     TEST_MONGODB_URI: mongodb.uri,

@@ -13,3 +13,8 @@ export function someOrAll<T>(all: readonly T[], count: number): readonly T[] {
   const picked = new Set(new Random(seed).shuffled(all).slice(0, count));
   return all.filter((each) => picked.has(each));
 }
+
+/** Tests that need nothing of each other, by their titles: some of them in `npm test`, all of them in `npm run soak`. */
+export function someTests(count: number, tests: Readonly<Record<string, () => Promise<void>>>): void {
+  for (const [title, play] of someOrAll(Object.entries(tests), count)) it(title, play);
+}
