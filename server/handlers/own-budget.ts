@@ -84,7 +84,12 @@ export function ownBudgetHandlers(dependencies: HandlerDependencies, payments: P
     if (!found.ok) return found;
     const { amountMc, frame, payTo } = found.value;
     const purchase = { resource: new URL(url).href, amountMc };
-    const order = { rail: "wallet", recipient: payTo, amountCents: usedCents(amountMc), purchase } as const;
+    const order = {
+      rail: WALLET_RAIL,
+      recipient: payTo,
+      amountCents: usedCents(amountMc),
+      purchase,
+    } as const;
     const offer = { httpStatus, protocol: frame.protocol, recipient: payTo, amount: decimalOf(amountMc) };
     return ok({ order, offer });
   }

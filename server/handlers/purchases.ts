@@ -1,5 +1,6 @@
 import type { z } from "zod";
 import type { purchase } from "../../src/contract/purchases.ts";
+import { WALLET_RAIL } from "../../src/domain/ledger/payment.ts";
 import { type Refusal, refusal } from "../../src/domain/errors.ts";
 import { MAX_MC, mcOf, usedCents } from "../../src/domain/money.ts";
 import { ok, refused } from "../../src/domain/result.ts";
@@ -100,7 +101,7 @@ export function purchaseHandlers(dependencies: HandlerDependencies): PurchaseHan
         return answered(await payments.repeated(now), hand.answer);
       }
       const order = {
-        rail: "wallet",
+        rail: WALLET_RAIL,
         recipient: offer.payTo,
         amountCents: usedCents(offer.amountMc),
         currency: "USD",

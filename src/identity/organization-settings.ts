@@ -1,10 +1,10 @@
-import type { AnyBulkWriteOperation, ClientSession } from "mongodb";
 import { refusal } from "../domain/errors.ts";
 import { ok, refused, type Result } from "../domain/result.ts";
 import { changed, unchanged } from "../audit/notes.ts";
 import type { WritingContext } from "./context.ts";
-import type { OrganizationDocument, UserDocument } from "../store/identity-documents.ts";
+import type { OrganizationDocument } from "../store/identity-documents.ts";
 import { hasFactor } from "./factors.ts";
+import { requireOfAll } from "./requirements.ts";
 import type { SessionPrincipal } from "./session-principal.ts";
 
 /** Settings to change; a field left out stays. */
@@ -62,7 +62,7 @@ export async function changeOrganizationSettings(
       };
       await organizations.updateOne({ _id }, { $set: set, $unset: unset }, { session });
       if (requireSecondFactor !== undefined)
-        await requireOfAll(context, organizationId, requireSecondFactor, session);
+        await requireOfAll(context, organizationId, "secondFactorRequired", requireSecondFactor, session);
       const after = await organizations.findOne({ _id }, { session });
       if (before === null || after === null) throw new Error("a caller's organization has lost its record");
       // The requested fields alone are audited, also if they had the value before.
@@ -82,24 +82,4 @@ export async function changeOrganizationSettings(
   const written = await context.mutex.run(organizationId, write);
   context.organizations.changed(organizationId);
   return written;
-}
-
-/** Writes into each person's record whether a second factor is required; one that is not genuine stays so. */
-async function requireOfAll(
-  { accessProofs, collections: { users } }: WritingContext,
-  organizationId: string,
-  isRequired: boolean,
-  session: ClientSession,
-): Promise<void> {
-  const found = await users.find({ organizationId }, { session }).toArray();
-  const genuine = found.filter((user) => accessProofs.genuine("user", user) !== null);
-  const secondFactorRequired = isRequired ? (true as const) : undefined;
-  const writes = genuine.map((user): AnyBulkWriteOperation<UserDocument> => {
-    const { proof } = accessProofs.changed("user", user, { secondFactorRequired });
-    const update = isRequired
-      ? { $set: { secondFactorRequired: true as const, proof } }
-      : { $set: { proof }, $unset: { secondFactorRequired: "" as const } };
-    return { updateOne: { filter: { _id: user._id }, update } };
-  });
-  if (writes.length > 0) await users.bulkWrite(writes, { session });
 }

@@ -2,8 +2,8 @@ import { accountRefused } from "./capacity.ts";
 import { patchPolicy } from "./policy.ts";
 import type { CommandOf, LedgerReply } from "./commands.ts";
 import type { Draft } from "./draft.ts";
-import { endAllWaiting } from "./holds.ts";
-import { fenceOf, wakeOpen, withdrawOpen } from "./sending.ts";
+import { endAllWaiting } from "./resolve-held.ts";
+import { fenceOf, wakeOpen, withdrawOpen } from "./pausing.ts";
 import { type Fence, isInFlight } from "./permission.ts";
 import { type Account, newAccount } from "./state.ts";
 

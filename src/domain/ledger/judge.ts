@@ -3,7 +3,7 @@ import type { CommandOf, LedgerCommand, LedgerReply } from "./commands.ts";
 import { confirm, confirmActors, confirmCaps, confirmLimits, confirmRecords } from "./confirming.ts";
 import { Draft } from "./draft.ts";
 import { replyToCache, cachedReply, cacheReply } from "./reply-cache.ts";
-import { approveHeld, cancelWaiting, denyHeld, expireWaiting } from "./holds.ts";
+import { approveHeld, cancelWaiting, denyHeld, expireWaiting } from "./resolve-held.ts";
 import {
   followRestrictions,
   followRules,
@@ -14,7 +14,7 @@ import {
 } from "./levels.ts";
 import { pay } from "./pay.ts";
 import { confirmRaise, grantRaise } from "./raises.ts";
-import { requestPermission } from "./sending.ts";
+import { requestPermission } from "./pausing.ts";
 import { changePolicy, followAgent, openAccount, setAccountStatus, stopAccounts } from "./account.ts";
 import type { Ledger } from "./state.ts";
 

@@ -1,4 +1,4 @@
-import { AGENT_ARCHIVED } from "./held.ts";
+import { AGENT_ARCHIVED } from "./resolutions.ts";
 import { AGENT_PAUSED, type Approval, type Payment, type Rail, type RulesVersions } from "./payment.ts";
 import type { Denial } from "./policy.ts";
 import { checkLimits, isAboveThreshold } from "./policy.ts";

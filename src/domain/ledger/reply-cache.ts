@@ -1,5 +1,5 @@
 import type { LedgerCommand, LedgerReply, RecordedCap } from "./commands.ts";
-import { fenceOf } from "./sending.ts";
+import { fenceOf } from "./pausing.ts";
 import type { AccountStatus, Ledger, Level } from "./state.ts";
 
 /**

@@ -3,7 +3,7 @@ import { moneyOf, type MoneyHolder, type Payment, type StoredPayment, withoutTex
 import type { BudgetPolicy } from "./policy.ts";
 import { countPayment, emptyUsage, HISTORY_MS, type Usage, utcDate } from "./usage.ts";
 import { judge } from "./judge.ts";
-import { markWithdrawn } from "./sending.ts";
+import { markWithdrawn } from "./pausing.ts";
 import {
   type Account,
   type Cap,

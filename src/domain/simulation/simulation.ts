@@ -3,7 +3,7 @@ import { bookingSteps } from "../ledger/booking-steps.ts";
 import type { CommandOf } from "../ledger/commands.ts";
 import { confirm } from "../ledger/confirming.ts";
 import { Draft } from "../ledger/draft.ts";
-import { approveHeld, cancelWaiting } from "../ledger/holds.ts";
+import { approveHeld, cancelWaiting } from "../ledger/resolve-held.ts";
 import { decidedPayment, pay } from "../ledger/pay.ts";
 import { type Payment, type StoredPayment, withTexts } from "../ledger/payment.ts";
 import { isPolicyDenial } from "../ledger/policy.ts";

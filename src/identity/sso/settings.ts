@@ -1,12 +1,12 @@
-import type { AnyBulkWriteOperation, ClientSession } from "mongodb";
+import type { ClientSession } from "mongodb";
 import { changed, unchanged } from "../../audit/notes.ts";
 import { type Refusal, refusal } from "../../domain/errors.ts";
 import { ok, refused, type Result } from "../../domain/result.ts";
 import { isDuplicateKey } from "../../lib/duplicate-key.ts";
-import type { UserDocument } from "../../store/identity-documents.ts";
 import { type SsoDocument, ssoOf } from "../../store/sso-documents.ts";
 import type { AuthContext, WritingContext } from "../context.ts";
 import { invalid } from "../new-user.ts";
+import { requireOfAll } from "../requirements.ts";
 import type { SessionPrincipal } from "../session-principal.ts";
 
 export const SSO_SECRET_PURPOSE = "sso-secret";
@@ -70,7 +70,7 @@ export async function setSso(
     });
     const after: SsoDocument = accessProofs.proven("sso", chosen);
     await ssoOf(db).replaceOne({ _id }, after, { upsert: true, session });
-    await requireOfAll(context, _id, after.required, session);
+    await requireOfAll(context, _id, "ssoRequired", after.required, session);
     return changed(ok(after), { before: before && auditedFields(before), after: auditedFields(after) });
   };
   try {
@@ -91,7 +91,7 @@ export async function removeSso(context: WritingContext, principal: SessionPrinc
         return unchanged(refused(refusal("ROLE_REQUIRED")));
       const before = await ssoOf(db).findOneAndDelete({ _id }, { session });
       if (before === null) return unchanged(refused(refusal("NOT_FOUND")));
-      await requireOfAll(context, _id, false, session);
+      await requireOfAll(context, _id, "ssoRequired", false, session);
       return changed(ok(null), { before: auditedFields(before) });
     }),
   );
@@ -115,26 +115,4 @@ async function isStillOwner(
   await organizations.updateOne({ _id: organizationId }, { $inc: { membersRevision: 1 } }, { session });
   const caller = await users.findOne({ _id: userId, organizationId, role: "owner" }, { session });
   return accessProofs.genuine("user", caller) !== null;
-}
-
-/** Writes it where every request finds it; a record that is not genuine stays so. */
-async function requireOfAll(
-  { accessProofs, collections: { users } }: WritingContext,
-  organizationId: string,
-  isRequired: boolean,
-  session: ClientSession,
-): Promise<void> {
-  const found = await users.find({ organizationId }, { session }).toArray();
-  const changes = found.filter(
-    (user) => (user.ssoRequired === true) !== isRequired && accessProofs.genuine("user", user) !== null,
-  );
-  const writes = changes.map((user): AnyBulkWriteOperation<UserDocument> => {
-    const ssoRequired = isRequired ? (true as const) : undefined;
-    const { proof } = accessProofs.changed("user", user, { ssoRequired });
-    const update = isRequired
-      ? { $set: { ssoRequired: true as const, proof } }
-      : { $set: { proof }, $unset: { ssoRequired: "" as const } };
-    return { updateOne: { filter: { _id: user._id }, update } };
-  });
-  if (writes.length > 0) await users.bulkWrite(writes, { session });
 }

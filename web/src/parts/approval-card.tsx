@@ -39,9 +39,27 @@ export function TimeLeft({ until }: { readonly until: string }): ReactElement {
   );
 }
 
+type ChoiceProps = Pick<CardProps, "approval" | "isChosen" | "isDeciding" | "onChoose"> & {
+  readonly isOver: boolean;
+};
+
+/** Checkbox that chooses a payment for a decision on several; nothing for a person who may not decide. */
+export function ChoiceBox(props: ChoiceProps): ReactElement | null {
+  const { approval, isChosen, isDeciding, isOver, onChoose } = props;
+  return useMay("member") ? (
+    <Checkbox
+      aria-label={`Choose ${exactMoney(approval)}`}
+      checked={isChosen}
+      onChange={onChoose}
+      disabled={isOver || isDeciding}
+      data-key="choose"
+    />
+  ) : null;
+}
+
 /** Card of one waiting payment, with everything to decide by. */
 export function ApprovalCard(props: CardProps): ReactElement {
-  const { approval, isChosen, isDeciding, onApprove, onChoose, onDeny } = props;
+  const { approval, isDeciding, onApprove, onDeny } = props;
   const { inViewport, ref } = useInViewport();
   const isOver = useIsOver(approval.expiresAt);
   const mayDecide = useMay("member");
@@ -55,15 +73,7 @@ export function ApprovalCard(props: CardProps): ReactElement {
       aria-label={`${amount} for ${approval.agentName}`}
     >
       <div className="approval-head">
-        {mayDecide ? (
-          <Checkbox
-            aria-label={`Choose ${amount}`}
-            checked={isChosen}
-            onChange={onChoose}
-            disabled={isOver || isDeciding}
-            data-key="choose"
-          />
-        ) : null}
+        <ChoiceBox {...props} isOver={isOver} />
         <div className="approval-what">
           <div className="approval-amount figure">{amount}</div>
           <Text size="sm" className="break">

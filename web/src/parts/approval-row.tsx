@@ -1,17 +1,17 @@
 import { payeeOf } from "../words.ts";
-import { Badge, Button, Checkbox, Group } from "@mantine/core";
+import { Badge, Button, Group } from "@mantine/core";
 import { Link } from "@tanstack/react-router";
 import type { ReactElement } from "react";
 import { useIsOver } from "../clock.ts";
 import { exactMoney } from "../format.ts";
 import { shortFlagOf } from "../rule-types.tsx";
-import { type CardProps, TimeLeft } from "./approval-card.tsx";
+import { type CardProps, ChoiceBox, TimeLeft } from "./approval-card.tsx";
 import { useMay } from "../session.tsx";
 import { Written } from "./parts.tsx";
 
 /** Row of one waiting payment, for long lists. */
 export function ApprovalRow(props: CardProps): ReactElement {
-  const { approval, isChosen, isDeciding, onApprove, onChoose, onDeny } = props;
+  const { approval, isDeciding, onApprove, onDeny } = props;
   const isOver = useIsOver(approval.expiresAt);
   const mayDecide = useMay("member");
   const amount = exactMoney(approval);
@@ -22,15 +22,7 @@ export function ApprovalRow(props: CardProps): ReactElement {
       tabIndex={-1}
       aria-label={`${amount} for ${approval.agentName}`}
     >
-      {mayDecide ? (
-        <Checkbox
-          aria-label={`Choose ${amount}`}
-          checked={isChosen}
-          onChange={onChoose}
-          disabled={isOver || isDeciding}
-          data-key="choose"
-        />
-      ) : null}
+      <ChoiceBox {...props} isOver={isOver} />
       <strong className="figure">{amount}</strong>
       <div className="approval-row-what">
         <Link to="/approvals/$id" params={{ id: approval.id }} className="row-link">

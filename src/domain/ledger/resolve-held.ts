@@ -9,7 +9,7 @@ import {
   endByArchive,
   expire,
   withApproval,
-} from "./held.ts";
+} from "./resolutions.ts";
 import { resolutionRefused } from "./capacity.ts";
 import { checkCaps } from "./caps.ts";
 import type { CommandOf, LedgerReply } from "./commands.ts";
