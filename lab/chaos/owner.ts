@@ -13,6 +13,9 @@ const STEPS_APART = 1;
 /** Stepping up lasts for 5 minutes; a round takes less than what is left. */
 const STEP_UP_AGAIN_MS = 150_000;
 
+const limited = z.object({ retry_after_seconds: z.number().max(600) });
+const retryAfterMs = (body: unknown): number => limited.parse(body).retry_after_seconds * 1_000;
+
 const session = z.object({ token: z.string() });
 const enrolled = z.object({ secret: z.string() });
 
@@ -84,7 +87,10 @@ export class Owner {
     const code = generateSync({ secret: this.#secret ?? "", epoch: step * STEP_SECONDS });
     const answer = await this.ask({ method: "POST", path, body: { ...body, code } });
     if (answer.status !== null && answer.status >= 200 && answer.status < 300) return answer.body;
-    if (answer.status !== null && answer.status < 500) throw new Error(`${what}: ${JSON.stringify(answer)}`);
+    // Other owners sign in from the same address.
+    if (answer.status === 429) await sleep(retryAfterMs(answer.body));
+    else if (answer.status !== null && answer.status < 500)
+      throw new Error(`${what}: ${JSON.stringify(answer)}`);
     // Whether it was used up is not known.
     return this.#withCode(what, path, body);
   }

@@ -10,6 +10,8 @@ import {
 } from "../../src/domain/agent/state.ts";
 import type { LedgerCommand, LedgerReply } from "../../src/domain/ledger/commands.ts";
 import { staleBackupOf } from "../../src/domain/ledger/stale-backup.ts";
+import { withoutEnded } from "../../src/domain/ledger/increases.ts";
+import { boundsNow } from "../../src/domain/ledger/windows.ts";
 import type { Ledger } from "../../src/domain/ledger/state.ts";
 import type { SubmitResult } from "../../src/messages/agent.ts";
 import { type LedgerSubmitResult, NOTHING_KNOWN } from "../../src/messages/ledger.ts";
@@ -159,9 +161,9 @@ const shownOf = (ledger: Ledger, now: number): unknown => ({
   keys: ledger.keys.byAgent,
   openPayments: ledger.openPayments,
   accounts: Object.fromEntries(
-    [...ledger.accounts].map(([agentId, { usage: _usage, weightBytes: _weight, ...account }]) => [
+    [...ledger.accounts].map(([agentId, { policy, usage: _usage, weightBytes: _weight, ...account }]) => [
       agentId,
-      account,
+      { ...account, policy: withoutEnded(policy, boundsNow(ledger, now).at) },
     ]),
   ),
 });

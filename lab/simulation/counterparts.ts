@@ -10,6 +10,7 @@ import {
 } from "../../src/domain/ledger/payment.ts";
 import type { AgentProfile, AgentSummary } from "../../src/domain/agent/state.ts";
 import type { DroppedAccount, RecordedCap } from "../../src/domain/ledger/commands.ts";
+import type { RaiseBasis } from "../../src/domain/ledger/raises.ts";
 import { type AccountSummary, type Cap, NO_CAP } from "../../src/domain/ledger/state.ts";
 import type { RuleCheck } from "../../src/domain/rules/rules.ts";
 import type { ChangedPayment, FencedPlace, RecordedOwn, SendOutcome } from "../../src/payments/ports.ts";
@@ -274,6 +275,24 @@ export class Records {
     const version = before.version + 1;
     this.rules.set(level, { ...before, ...change, version });
     return version;
+  }
+
+  /** Raises that were asked for: the limits that each was decided on; null: it has ended. */
+  readonly raises = new Map<string, RaiseBasis | null>();
+
+  /** The first decision counts until it has failed; null: the request has ended. */
+  decideRaise(raiseId: string, basis: RaiseBasis): RaiseBasis | null {
+    const decided = this.raises.get(raiseId);
+    if (decided === undefined) this.raises.set(raiseId, basis);
+    return decided === undefined ? basis : decided;
+  }
+
+  endRaise(raiseId: string): void {
+    this.raises.set(raiseId, null);
+  }
+
+  reopenRaise(raiseId: string, decided: RaiseBasis): void {
+    if (this.raises.get(raiseId) === decided) this.raises.delete(raiseId);
   }
 
   /** Highest revision of the ledger that any process was answered. */

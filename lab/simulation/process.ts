@@ -36,6 +36,8 @@ import type { Observer } from "./audit/observer.ts";
 import type { Processor, RecordedRules, Records } from "./counterparts.ts";
 import type { Domain } from "./domain.ts";
 import { Host, type Network, Unavailable } from "./network.ts";
+import { grantRaise, type RaiseGrant } from "./raise-grants.ts";
+import { accountView } from "../../workflows/ledger-views.ts";
 import type { Timeline } from "./timeline.ts";
 
 /** Environment that all processes of the service share. */
@@ -323,6 +325,26 @@ export class ServiceProcess {
       reply.caps.map(({ cap, teamId }) => ({ teamId, cap, recorded: records.cap(teamId) })),
     );
     observer.capsAnswered(answered);
+  }
+
+  /** Grants a raise, or finishes its grant. */
+  async grantRaise(profile: AgentProfile, grant: RaiseGrant): Promise<void> {
+    const { ledger, place, records, timeline } = this.#surroundings;
+    await grantRaise(
+      {
+        ledgers: this.ledgers,
+        records,
+        readBasis: (agentId) =>
+          this.#call(() => {
+            const now = timeline.now;
+            return accountView(ledger().ledger, { agentId, now }, now)?.raiseBasis ?? null;
+          }),
+        call: (work) => this.#call(work),
+        writeCaps: (caps) => this.#projections.writeCaps(place.projectId, caps),
+      },
+      profile,
+      grant,
+    );
   }
 
   /** Rules live in the records, and the ledger receives their version before any caller is answered. */

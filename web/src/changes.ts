@@ -26,6 +26,8 @@ export type ChangeMessage =
   /** The user whom the page shows is not signed in any more. */
   | { readonly type: "signedOut" };
 
+const MISSED: ChangeMessage = { type: "reset" };
+
 /** Message from a page. */
 export type FollowerMessage =
   /** Follows from now on, for a page of this user. */
@@ -63,6 +65,8 @@ export class Changes {
       for (const [other, of] of this.#followers) if (of !== userId) this.#signedOut(other);
     }
     if (this.#source === null && this.#timer === undefined) this.#open();
+    // The page may have read before it followed.
+    else if (this.#source?.readyState === EventSource.OPEN) port.postMessage(MISSED, []);
   }
 
   #leave(port: MessagePort): void {
@@ -81,10 +85,15 @@ export class Changes {
         this.#tell({ type: "change", kind, data: String(data) });
       });
     }
-    source.addEventListener("ready", () => {
+    source.addEventListener("ready", ({ data, lastEventId }: MessageEvent) => {
       this.#pauseMs = FIRST_PAUSE_MS;
+      // Another stream goes on from here, also where nothing changes until then.
+      this.#lastEventId = lastEventId;
+      const { resumed } = JSON.parse(String(data)) as { readonly resumed: boolean };
+      // Pages have read before the stream began, and it tells nothing of what changed in between.
+      if (!resumed) this.#tell(MISSED);
     });
-    source.addEventListener("reset", () => this.#tell({ type: "reset" }));
+    source.addEventListener("reset", () => this.#tell(MISSED));
     source.addEventListener("end", () => this.#again(0));
     // A browser comes again by itself where a line breaks, and not where it was refused.
     source.addEventListener("error", () => {

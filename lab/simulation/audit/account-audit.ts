@@ -2,6 +2,7 @@ import type { CommandOf, LedgerReply } from "../../../src/domain/ledger/commands
 import { AccountModel } from "./account-model.ts";
 import type { WorldModel } from "./books.ts";
 import type { LedgerShown } from "./observer.ts";
+import { leftAfter, shownAt } from "./increases-model.ts";
 import { must, mustEqual } from "./violation.ts";
 
 /** An agent that a stop has stopped: how often it had been paused or resumed then, and the key that it lost. */
@@ -34,23 +35,27 @@ export class AccountAudit {
     accounts.set(command.agentId, new AccountModel(command));
   }
 
-  expectPolicy(command: CommandOf<"change_policy">, reply: LedgerReply): void {
+  expectPolicy(command: CommandOf<"change_policy">, reply: LedgerReply, now: number): void {
     const model = this.#books.account(command.agentId);
     if (model.status === "closed") return mustEqual(reply.kind, "no_account", "a closed account's policy");
     if (command.version !== model.version) {
       this.#books.count("stale policy");
       return mustEqual(reply, { kind: "version_conflict", version: model.version }, "a stale version");
     }
-    const before = model.policy;
+    const { increases: increasesBefore, policy: before } = model;
     const { spendLimits = [], ...policy } = { ...before, ...command.patch };
     model.policy = { ...policy, ...(spendLimits.length === 0 ? {} : { spendLimits }) };
+    model.increases = leftAfter(increasesBefore, before, model.policy);
     model.version += 1;
     if (model.policy.budgetCents !== before.budgetCents) this.#changeChildOf(model.teamId);
     this.#books.count("policy changed");
     must(reply.kind === "policy", `a new policy was answered ${reply.kind}`);
     mustEqual(reply.policyVersion, model.version, "the version of a new policy");
-    mustEqual(reply.policy, model.policy, "a new policy");
-    mustEqual(reply.before, before, "the policy before a new one");
+    const at = this.#books.windowsAt(now);
+    const after = { ...model.policy, increases: model.increases };
+    mustEqual(shownAt(reply.policy, at), shownAt(after, at), "a new policy");
+    const was = { ...before, increases: increasesBefore };
+    mustEqual(shownAt(reply.before, at), shownAt(was, at), "the policy before a new one");
   }
 
   expectStatus(command: CommandOf<"pause" | "resume">, reply: LedgerReply, now: number): void {
@@ -166,7 +171,9 @@ export class AccountAudit {
     this.#books.count("budget replaced");
     if (own !== null && level.capCents !== command.capCents) this.#changeChildOf(null);
     this.#setCap(own, command.capCents);
-    this.#books.level(own).spendLimits = command.spendLimits ?? this.#books.level(own).spendLimits;
+    const before = { spendLimits: level.spendLimits };
+    level.spendLimits = command.spendLimits ?? level.spendLimits;
+    level.increases = leftAfter(level.increases, before, level);
     const teams = command.kind === "replace_project" ? command.teams : [];
     for (const { capCents, teamId } of teams) {
       if (this.#books.level(teamId).capCents !== capCents) this.#setCap(teamId, capCents);

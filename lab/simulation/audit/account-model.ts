@@ -2,8 +2,10 @@ import type { RailOutcome, TransactionStatus } from "../../../src/domain/ledger/
 import type { BudgetPolicy, DenialDetails } from "../../../src/domain/ledger/policy.ts";
 import type { NewAccount, AccountStatus } from "../../../src/domain/ledger/state.ts";
 import type { RuleCheck } from "../../../src/domain/rules/rules.ts";
+import type { Raised } from "../../../src/domain/ledger/raises.ts";
 import type { Totals } from "../../../src/domain/ledger/state.ts";
 import { type BookedPayment, type CountedPart, countedSince, sum } from "./booked-payment.ts";
+import { addedCents, type IncreaseModel } from "./increases-model.ts";
 import { EventModel } from "./event-model.ts";
 import { must } from "./violation.ts";
 
@@ -45,6 +47,15 @@ export interface PaymentModel {
   /** Of the ledger's payment, and the newest one whose effects are known to be done. */
   revision: number;
   confirmedRevision: number;
+}
+
+/** A decision on a raise, as the ledger must have judged it. */
+export interface RaiseModel {
+  readonly raiseId: string;
+  /** Its place among those of its agent. */
+  readonly number: number;
+  readonly outcome: "raised" | "raise_not_needed" | "raise_impossible";
+  readonly raised: readonly Raised[];
 }
 
 export interface Verdict {
@@ -111,7 +122,10 @@ export class AccountModel {
   /** Amounts that its windows had forgotten when its account came back. */
   #forgotten: readonly (readonly CountedPart[])[] = [];
   name: string;
+  /** As it was set; increases are beside it. */
   policy: BudgetPolicy;
+  increases: readonly IncreaseModel[] = [];
+  newestRaise: RaiseModel | null = null;
   version = 1;
   status: AccountStatus = "active";
   /** The key that may pay, and the revision of the agent's actor that name, key and end are from. */
@@ -261,8 +275,11 @@ export class AccountModel {
       hourMs,
       own,
       spend,
+      windowsAt,
     }: {
       readonly hourMs: number;
+      /** Instant that windows and increases are judged at. */
+      readonly windowsAt: number;
       readonly own: PaymentModel | null;
       /** Verdict of its spend limits by period. */
       readonly spend: () => Verdict | null;
@@ -271,7 +288,7 @@ export class AccountModel {
     if (this.status !== "active") {
       return { code: this.status === "paused" ? "AGENT_PAUSED" : "AGENT_ARCHIVED", details: null };
     }
-    return this.#amounts(amountMc, now, own) ?? spend() ?? this.#counts(now, hourMs, own);
+    return this.#amounts(amountMc, now, own, windowsAt) ?? spend() ?? this.#counts(now, hourMs, own);
   }
 
   /** Returns the usage that the agent's budget shows. */
@@ -288,8 +305,8 @@ export class AccountModel {
     };
   }
 
-  #amounts(amountMc: number, now: number, own: PaymentModel | null): Verdict | null {
-    const { budgetCents, dailySpendLimitCents: daily, perTransactionLimitCents: each } = this.policy;
+  #amounts(amountMc: number, now: number, own: PaymentModel | null, at: number): Verdict | null {
+    const { budgetCents, dailySpendLimitCents, perTransactionLimitCents: each } = this.policy;
     if (each !== null && amountMc > each * MC) {
       const details = { limit: each, remaining: each, resetsAt: null };
       return { code: "PER_TRANSACTION_LIMIT_EXCEEDED", details };
@@ -299,10 +316,11 @@ export class AccountModel {
       const details = { limit: budgetCents, remaining: wholeCents(leftMc), resetsAt: null };
       return { code: "BUDGET_EXCEEDED", details };
     }
-    if (daily === null) return null;
+    if (dailySpendLimitCents === null) return null;
+    const daily = dailySpendLimitCents + addedCents(this.increases, "daily_spend", at);
     const leftTodayMc = daily * MC - this.spentOn(this.dayOf(now), own);
     if (amountMc <= leftTodayMc) return null;
-    const details = { limit: daily, remaining: wholeCents(leftTodayMc), resetsAt: this.#dayEndsAt(now) };
+    const details = { limit: daily, remaining: wholeCents(leftTodayMc), resetsAt: this.dayEndsAt(now) };
     return { code: "DAILY_SPEND_LIMIT_EXCEEDED", details };
   }
 
@@ -320,13 +338,13 @@ export class AccountModel {
       };
     }
     if (daily !== null && this.#countOn(this.dayOf(now), own) >= daily) {
-      const details = { limit: daily, remaining: 0, resetsAt: this.#dayEndsAt(now) };
+      const details = { limit: daily, remaining: 0, resetsAt: this.dayEndsAt(now) };
       return { code: "DAILY_VELOCITY_EXCEEDED", details };
     }
     return null;
   }
 
-  #dayEndsAt(now: number): number {
+  dayEndsAt(now: number): number {
     const day = this.dayOf(now);
     return day > dayOf(now) ? midnightAfter(Date.parse(day)) : midnightAfter(now);
   }

@@ -3,13 +3,15 @@ import type { WorldModel } from "./books.ts";
 import { isAsAnswered } from "./payment-audit.ts";
 import type { AgentModel } from "./agent-model.ts";
 import type { Books } from "./observer.ts";
+import { shownAt } from "./increases-model.ts";
 import { must, mustBeSame, mustEqual } from "./violation.ts";
 
 /** With nothing under way, the books of ledger, actors, records and rail say the same, to the cent. */
 export function auditAtRest(ours: WorldModel, books: Books): void {
+  const at = ours.windowsAt(books.now);
   for (const account of ours.accounts.values()) {
     const life = ours.life(account.agentId);
-    auditRecord(account, life, books);
+    auditRecord(account, life, books, at);
     if (account.status === "closed") auditEnded(account, books);
     else auditAccount(account, life, books);
     account.journal.expectComplete();
@@ -22,10 +24,10 @@ export function auditAtRest(ours: WorldModel, books: Books): void {
   for (const teamId of [null, ...new Set([...ours.accounts.values()].map((account) => account.teamId))])
     auditTotals(ours, teamId, books);
   for (const [teamId, recorded] of books.recordedCaps) {
-    const { capCents, spendLimits, version } = ours.level(teamId);
+    const { capCents, increases, spendLimits, version } = ours.level(teamId);
     mustEqual(
-      { spendLimits: [], ...recorded },
-      { capCents, spendLimits, version },
+      shownAt({ spendLimits: [], ...recorded }, at),
+      shownAt({ capCents, spendLimits, version, increases }, at),
       `the recorded cap of ${teamId ?? "the project"}`,
     );
   }
@@ -57,7 +59,7 @@ function auditEnded({ agentId, payments }: AccountModel, { accounts, lives }: Bo
   must(!lives.has(agentId), `the actor of ${agentId} goes on after its end`);
 }
 
-function auditRecord(account: AccountModel, model: AgentModel, { records }: Books): void {
+function auditRecord(account: AccountModel, model: AgentModel, { records }: Books, at: number): void {
   const { agentId } = account;
   const record = records.get(agentId);
   must(record !== undefined, `${agentId} has no record`);
@@ -65,7 +67,12 @@ function auditRecord(account: AccountModel, model: AgentModel, { records }: Book
   mustEqual(money.spentCents, Math.ceil(account.spentMc / MC), `recorded as spent by ${agentId}`);
   mustEqual(money.reservedCents, Math.ceil(account.reservedMc / MC), `recorded as reserved by ${agentId}`);
   mustEqual(money.policyVersion, account.version, `the recorded version of the policy of ${agentId}`);
-  mustEqual(money.policy, account.policy, `the recorded policy of ${agentId}`);
+  const { increases, policy } = account;
+  mustEqual(
+    shownAt(money.policy, at),
+    shownAt({ ...policy, increases }, at),
+    `the recorded policy of ${agentId}`,
+  );
   mustEqual(money.status, account.status, `the recorded status of ${agentId}`);
   mustEqual(life.name, model.name, `the recorded name of ${agentId}`);
   mustEqual(life.archivedAt, model.archivedAt, `the recorded end of ${agentId}`);

@@ -11,6 +11,7 @@ import { isAsAnswered } from "./payment-audit.ts";
 import { AgentAudit } from "./agent-audit.ts";
 import { AgentModel } from "./agent-model.ts";
 import type { AgentAnswered, Books, LedgerShown, Observer } from "./observer.ts";
+import { shownAt } from "./increases-model.ts";
 import { must, mustBeSame, mustEqual, Violation } from "./violation.ts";
 
 /**
@@ -63,12 +64,14 @@ export class Auditor implements Observer {
   }
 
   /** Checks the ledger's figures against the book, at all three levels. */
-  #expectShown(agentId: string, { account, caps }: LedgerShown): void {
+  #expectShown(agentId: string, { account, caps, now }: LedgerShown): void {
+    const at = this.#books.windowsAt(now);
     for (const [teamId, { cap, totals }] of [[null, caps.project] as const, ...Object.entries(caps.teams)]) {
-      const { capCents, reservedMc, spendLimits, spentMc, version } = this.#books.level(teamId);
+      const { capCents, increases, reservedMc, spendLimits, spentMc, version } = this.#books.level(teamId);
       const where = teamId ?? "the project";
       mustEqual({ ...totals }, { spentMc, reservedMc }, `the totals of ${where}`);
-      mustEqual({ spendLimits: [], ...cap }, { capCents, spendLimits, version }, `the cap of ${where}`);
+      const expected = { capCents, spendLimits, version, increases };
+      mustEqual(shownAt({ spendLimits: [], ...cap }, at), shownAt(expected, at), `the cap of ${where}`);
     }
     if (account === null) return;
     const model = this.#books.account(agentId);
@@ -76,7 +79,8 @@ export class Auditor implements Observer {
     mustEqual(account.reservedCents, Math.ceil(model.reservedMc / MC), `reserved by ${agentId}`);
     mustEqual(account.status, model.status, `the status of ${agentId}`);
     mustEqual(account.policyVersion, model.version, `the version of the policy of ${agentId}`);
-    mustEqual({ ...account.policy }, { ...model.policy }, `the policy of ${agentId}`);
+    const { increases, policy } = model;
+    mustEqual(shownAt(account.policy, at), shownAt({ ...policy, increases }, at), `the policy of ${agentId}`);
   }
 
   rolledOver(actor: string, before: unknown, after: unknown): void {

@@ -16,6 +16,7 @@ import {
 import { type CountedPart, countedSince, type LimitName, type Used } from "./booked-payment.ts";
 import type { StoppedModel } from "./account-audit.ts";
 import type { AgentModel } from "./agent-model.ts";
+import { addedCents, type IncreaseModel, limitsAt } from "./increases-model.ts";
 import { must, mustEqual } from "./violation.ts";
 import { minuteOf, partsOf, spendVerdict, windowOf } from "./windows-model.ts";
 
@@ -25,6 +26,7 @@ type UsedSince = (since: number) => number;
 export interface LevelModel {
   capCents: number | null;
   spendLimits: readonly SpendLimit[];
+  increases: readonly IncreaseModel[];
   /** Amounts of its payments, by when they count in windows. */
   readonly parts: Map<string, readonly CountedPart[]>;
   version: number;
@@ -36,6 +38,7 @@ export interface LevelModel {
 const newLevel = (): LevelModel => ({
   capCents: null,
   spendLimits: [],
+  increases: [],
   parts: new Map(),
   version: 1,
   rulesVersion: 0,
@@ -132,20 +135,30 @@ export class WorldModel {
 
   /** Returns the use of every limit that counts for a payment. */
   used(model: AccountModel, payment: PaymentModel, day: string, at: number): Used[] {
-    const { policy } = model;
+    const { increases, policy } = model;
+    const dailyCents =
+      policy.dailySpendLimitCents === null
+        ? null
+        : policy.dailySpendLimitCents + addedCents(increases, "daily_spend", at);
     const { reservedMc, spentMc } = moneyOf(payment);
     const [team, project] = [this.level(model.teamId), this.level(null)];
     const limits: readonly (readonly [LimitName, number | null, number])[] = [
       ["agent/per_transaction", policy.perTransactionLimitCents, reservedMc + spentMc],
       ["agent/budget", policy.budgetCents, model.usedMc],
-      ["agent/daily_spend", policy.dailySpendLimitCents, model.spentOn(day, null)],
+      ["agent/daily_spend", dailyCents, model.spentOn(day, null)],
       ["team/cap", team.capCents, team.spentMc + team.reservedMc],
       ["project/cap", project.capCents, project.spentMc + project.reservedMc],
     ];
     const ofWindows = [
-      ["agent", policy.spendLimits ?? [], (since: number) => model.countedSince(since)],
-      ["team", team.spendLimits, (since: number) => countedSince(team.parts.values(), since)],
-      ["project", project.spendLimits, (since: number) => countedSince(project.parts.values(), since)],
+      ["agent", limitsAt(policy.spendLimits, increases, at), (since: number) => model.countedSince(since)],
+      ...([["team", team] as const, ["project", project] as const] as const).map(
+        ([name, each]) =>
+          [
+            name,
+            limitsAt(each.spendLimits, each.increases, at),
+            (since: number) => countedSince(each.parts.values(), since),
+          ] as const,
+      ),
     ] as const;
     const windows = ofWindows.flatMap(([level, spendLimits, since]) =>
       spendLimits.map(
@@ -192,11 +205,13 @@ export class WorldModel {
         usedSince: (since) => usedSince(since) - (own === null ? 0 : countedSince([partsOf(own)], since)),
       });
     const ofAgent = (): Verdict | null =>
-      spend("SPEND_LIMIT_EXCEEDED", model.policy.spendLimits, (since) => model.countedSince(since));
-    const ofLevel = (code: string, { parts, spendLimits }: LevelModel): Verdict | null =>
-      spend(code, spendLimits, (since) => countedSince(parts.values(), since));
+      spend("SPEND_LIMIT_EXCEEDED", limitsAt(model.policy.spendLimits, model.increases, at), (since) =>
+        model.countedSince(since),
+      );
+    const ofLevel = (code: string, { increases, parts, spendLimits }: LevelModel): Verdict | null =>
+      spend(code, limitsAt(spendLimits, increases, at), (since) => countedSince(parts.values(), since));
     const verdictOf = (hourMs: number): Verdict | null =>
-      model.verdict(amountMc, now, { hourMs, own, spend: ofAgent }) ??
+      model.verdict(amountMc, now, { hourMs, own, spend: ofAgent, windowsAt: at }) ??
       this.#capVerdict(model.teamId, amountMc, own, ofLevel);
     const exact = verdictOf(HOUR);
     const longestHourMs = model.longestMs(HOUR, now);

@@ -4,6 +4,7 @@ import type { WorldModel } from "./books.ts";
 import { DecisionAudit } from "./decision-audit.ts";
 import type { LedgerShown } from "./observer.ts";
 import { PaymentAudit } from "./payment-audit.ts";
+import { RaiseAudit } from "./raise-audit.ts";
 import { must, mustEqual } from "./violation.ts";
 
 /** An answer to a request with an id is given again for so long, unless so many came since. */
@@ -16,6 +17,7 @@ export class LedgerAudit {
   readonly #accounts: AccountAudit;
   readonly #decisions: DecisionAudit;
   readonly #payments: PaymentAudit;
+  readonly #raises: RaiseAudit;
   readonly #answers = new Map<string, { readonly at: number; readonly reply: LedgerReply }>();
 
   constructor(books: WorldModel) {
@@ -23,6 +25,7 @@ export class LedgerAudit {
     this.#accounts = new AccountAudit(books);
     this.#decisions = new DecisionAudit(books);
     this.#payments = new PaymentAudit(books);
+    this.#raises = new RaiseAudit(books);
   }
 
   expect(command: LedgerCommand, reply: LedgerReply, shown: LedgerShown): void {
@@ -65,10 +68,9 @@ export class LedgerAudit {
       case "read_payment":
         return this.#payments.expectRead(command.transactionId, reply);
       case "grant_raise":
-      case "confirm_raise":
-        throw new Error("nobody grants a raise here");
+        return this.#raises.expectGranted(command, reply, now);
       case "change_policy":
-        return this.#accounts.expectPolicy(command, reply);
+        return this.#accounts.expectPolicy(command, reply, now);
       case "pause":
       case "resume":
         return this.#accounts.expectStatus(command, reply, now);
@@ -98,6 +100,7 @@ export class LedgerAudit {
       // The simulated project keeps the calendar that it began with.
       case "replace_calendar":
       case "follow_zone":
+      case "confirm_raise":
       case "confirm_caps":
       case "confirm_limits":
         return mustEqual(reply.kind, "confirmed", `the answer to ${command.kind}`);

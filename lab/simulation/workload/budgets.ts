@@ -7,17 +7,21 @@ import {
 import { PERIODS } from "../../../src/domain/ledger/calendar.ts";
 import type { SpendLimit } from "../../../src/domain/ledger/windows.ts";
 import type { Random } from "../../random.ts";
+import { mcOf } from "../../../src/domain/money.ts";
 import { TEAMS, type World } from "../world.ts";
+import { DAY, HOUR, MINUTE, SECOND } from "./spans.ts";
 
 /** Changes of budgets by people: of agents, teams and the project, near what is used of them. */
 export class Budgets {
   readonly #world: World;
   /** Choices of limits by period leave the others as they were. */
   readonly #limits: Random;
+  readonly #raises: Random;
 
   constructor(world: World) {
     this.#world = world;
     this.#limits = world.random.fork("spend limits");
+    this.#raises = world.random.fork("raises");
   }
 
   /** Few, and near what is used. */
@@ -58,6 +62,25 @@ export class Budgets {
     void this.#world.request((process) =>
       process.submit({ kind: "change_policy", agentId, patch, version, requestId }),
     );
+  }
+
+  /**
+   * A raise as an agent asks for it; a person grants it until windows end, for good or until some time. Often somebody else finishes the
+   * grant, meanwhile or when it is long over.
+   */
+  grantRaise(): void {
+    const random = this.#raises;
+    const { engineNow, profiles, timeline } = this.#world;
+    const profile = random.pick(profiles);
+    const endsAt = engineNow + random.pick([10 * MINUTE, HOUR, 2 * DAY, 40 * DAY]);
+    const raise = {
+      raiseId: this.#world.nextId("raise"),
+      amountMc: mcOf(random.between(20, 600)),
+      ...random.pick([{}, {}, { endsAt: null }, { endsAt }]),
+    };
+    const grant = (): void => void this.#world.request((process) => process.grantRaise(profile, raise));
+    grant();
+    if (random.chance(0.4)) timeline.after(random.pick([5, SECOND, 20 * SECOND, HOUR]), grant);
   }
 
   replaceProject(): void {

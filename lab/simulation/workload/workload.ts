@@ -36,6 +36,7 @@ export class Workload {
       [6, () => this.#orders.replay()],
       [14, () => this.#resolve()],
       [4, () => this.#budgets.changePolicy()],
+      [2, () => this.#budgets.grantRaise()],
       [2, () => this.#budgets.replaceProject()],
       [3, () => this.#budgets.replaceTeam()],
       [1, () => this.#budgets.replaceBoth()],

@@ -18,6 +18,8 @@ export class Draft {
   readonly now: number;
   /** The windows that this command counts in. */
   readonly bounds: WindowBounds;
+  /** Whether nobody is told of the decision: warnings and the limits that explain it are left out. */
+  readonly isSilent: boolean;
   readonly #accounts = new Map<string, Account>();
   readonly #teams = new Map<string, Level>();
   #project: Level | null = null;
@@ -29,10 +31,11 @@ export class Draft {
   /** Accounts that had been dropped: their money is still in the totals of their levels. */
   readonly #returned = new Map<string, Account>();
 
-  constructor(ledger: Ledger, now: number) {
+  constructor(ledger: Ledger, now: number, isSilent = false) {
     this.ledger = ledger;
     this.now = now;
     this.bounds = boundsNow(ledger, now);
+    this.isSilent = isSilent;
   }
 
   /** The account to change; undefined where there is none, or none any more. */

@@ -2,6 +2,7 @@ import { AGENT_ARCHIVED } from "./resolutions.ts";
 import { AGENT_PAUSED, type Approval, type Payment, type Rail, type RulesVersions } from "./payment.ts";
 import type { Denial } from "./policy.ts";
 import { checkLimits, isAboveThreshold } from "./policy.ts";
+import type { WindowBounds } from "./calendar.ts";
 import { countWithin, dayCounted, HOUR_MS, instantCounted } from "./usage.ts";
 import { remainingOf, usedCents } from "../money.ts";
 import { allChecks, type PaymentRules } from "../rules/checks.ts";
@@ -41,8 +42,8 @@ export function pay(draft: Draft, command: CommandOf<"pay">): LedgerReply {
   const full = paymentRefused(ledger, account, now);
   if (full !== null) return full;
 
-  const assessment = assess(ledger, account, { ...request, rules, forbidden }, now);
-  const standing = standingLimits(ledger, account, draft.bounds, now);
+  const assessment = assess(ledger, account, { ...request, rules, forbidden }, now, draft.bounds);
+  const standing = draft.isSilent ? null : standingLimits(ledger, account, draft.bounds, now);
   const decided = decisionOf(draft, account, command, assessment, standing);
   const decision = withThresholds(draft, account, request, decided, standing);
   const duplicate = possibleDuplicate(ledger, account, request.fingerprint, now);
@@ -121,9 +122,14 @@ export interface AssessedPayment {
  * The verdict on a payment, and nothing else: the same code decides a payment and answers a dry run. Against status, restrictions,
  * limits, caps, threshold and rules, in this order; what is denied is flagged by nothing.
  */
-export function assess(ledger: Ledger, account: Account, payment: AssessedPayment, now: number): Assessment {
+export function assess(
+  ledger: Ledger,
+  account: Account,
+  payment: AssessedPayment,
+  now: number,
+  bounds: WindowBounds = boundsNow(ledger, now),
+): Assessment {
   const { amountMc, forbidden, rules } = payment;
-  const bounds = boundsNow(ledger, now);
   const denial =
     statusDenial(account) ??
     (forbidden === undefined ? null : restrictionDenial(forbidden)) ??
@@ -163,7 +169,7 @@ function decisionOf(
   account: Account,
   command: CommandOf<"pay">,
   { denial, flaggedByRuleTypes, wouldHaveFlagged }: Assessment,
-  standing: readonly StandingLimit[],
+  standing: readonly StandingLimit[] | null,
 ): PaymentDecision {
   const isHeld = denial === null && flaggedByRuleTypes.length > 0;
   return {
@@ -177,7 +183,7 @@ function decisionOf(
     denial,
     approval: isHeld ? newApproval(account, command, flaggedByRuleTypes, now) : null,
     policyVersion: account.policyVersion,
-    limits: limitsThen(account, standing, now),
+    limits: standing === null ? [] : limitsThen(account, standing, now),
   };
 }
 
@@ -187,9 +193,9 @@ function withThresholds(
   account: Account,
   request: CommandOf<"pay">["request"],
   decision: PaymentDecision,
-  standing: readonly StandingLimit[],
+  standing: readonly StandingLimit[] | null,
 ): PaymentDecision {
-  if (decision.denial !== null) return decision;
+  if (decision.denial !== null || standing === null) return decision;
   const change = { before: null, after: decidedPayment(request, decision), bounds, now };
   return withWarnings(decision, warningsOf(withAdded(standing, account, change), now));
 }

@@ -314,7 +314,7 @@ export class Simulation {
   }
 
   #draft<T>(at: number, change: (draft: Draft) => T): T {
-    const draft = new Draft(this.#ledger, at);
+    const draft = new Draft(this.#ledger, at, true);
     const result = change(draft);
     draft.commit();
     return result;

@@ -1,7 +1,9 @@
 import { type Domain, realDomain } from "../../../lab/simulation/domain.ts";
 import { handle } from "../../../src/domain/agent/handle.ts";
-import type { LedgerCommand } from "../../../src/domain/ledger/commands.ts";
+import type { CommandOf, LedgerCommand } from "../../../src/domain/ledger/commands.ts";
+import type { Increase, Increased } from "../../../src/domain/ledger/increases.ts";
 import { judge } from "../../../src/domain/ledger/judge.ts";
+import { raiseBasis } from "../../../src/domain/ledger/raises.ts";
 import { usedCents } from "../../../src/domain/money.ts";
 import {
   type Account,
@@ -113,6 +115,27 @@ const changeAccount = (ledger: Ledger, agentId: string, change: (account: Accoun
   const account = ledger.accounts.get(agentId);
   if (account !== undefined) ledger.accounts.set(agentId, change({ ...account }));
 };
+
+/** Payments and approvals are judged as if agents, teams and the project had these increases. */
+const increased = (as: (increases: readonly Increase[]) => readonly Increase[]): Domain => {
+  const shown = <T extends Increased>(set: T): T => ({ ...set, increases: as(set.increases ?? []) });
+  const underIncreased = under(PAYING, (level) => ({ ...level, cap: shown(level.cap) }));
+  return judging((ledger, command, now) => {
+    if (command.kind !== "pay" && command.kind !== "approve") return judge(ledger, command, now);
+    const { agentId } = command;
+    const real = ledger.accounts.get(agentId)?.policy;
+    if (real === undefined) return judge(ledger, command, now);
+    changeAccount(ledger, agentId, (account) => ({ ...account, policy: shown(real) }));
+    const reply = underIncreased(ledger, command, now);
+    changeAccount(ledger, agentId, (account) => ({ ...account, policy: real }));
+    return reply;
+  });
+};
+
+const granting = (
+  change: (command: CommandOf<"grant_raise">, ledger: Ledger, now: number) => LedgerCommand,
+): Domain =>
+  before((ledger, command, now) => (command.kind === "grant_raise" ? change(command, ledger, now) : command));
 
 const rollingOver = (lose: (ledger: Ledger) => void): Domain => ({
   ...realDomain,
@@ -342,6 +365,34 @@ export const simulationFaults: readonly SimulationFault[] = [
           return { ...account, usage: { ...account.usage, day: { date, amountMc: 0, count: 0 } } };
         });
         return command;
+      }),
+  },
+  {
+    fault: "an increase does not end",
+    complaint: "a payment of",
+    seed: 8,
+    domain: () => increased((increases) => increases.map((each) => ({ ...each, endsAt: Infinity }))),
+  },
+  {
+    fault: "an increase is counted twice",
+    complaint: "a payment of",
+    domain: () => increased((increases) => [...increases, ...increases]),
+  },
+  {
+    fault: "an increase ends before the window that lacks room",
+    complaint: "that are raised",
+    domain: () => granting((command, _ledger, now) => ({ endsAt: now + 60_000, ...command })),
+  },
+  {
+    fault: "a raise is granted on limits that were set since",
+    complaint: "a grant on limits that were set since",
+    seed: 1,
+    domain: () =>
+      granting((command, ledger) => {
+        const account = ledger.accounts.get(command.agentId);
+        const isRepeated = account?.grant?.raiseId === command.raiseId;
+        if (account === undefined || isRepeated) return command;
+        return { ...command, basis: raiseBasis(ledger, account) };
       }),
   },
   {
