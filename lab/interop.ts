@@ -8,11 +8,12 @@ import { folderName, say } from "./interop/commands.ts";
 import { FRAMEWORKS } from "./interop/frameworks.ts";
 import { GENERATORS } from "./interop/generators.ts";
 import type { Scene } from "./interop/scene.ts";
+import { CONNECTING_CLIENTS, tryAddress } from "./interop/try-address.ts";
 import { tryFramework } from "./interop/try-framework.ts";
 import { DOCUMENTS, tryGenerator } from "./interop/try-generator.ts";
 
-// `npm run interop`: other people's programs against the service. Generators make clients of its OpenAPI documents, and agent
-// frameworks run the snippets that it shows; each makes a first payment.
+// `npm run interop`: other people's programs against the service. MCP clients connect by its address alone, generators make clients of
+// its OpenAPI documents, and agent frameworks run the snippets that it shows; each makes a first payment.
 
 /** One program's attempt, which reports the steps that are done and throws at the next. */
 interface Attempt {
@@ -24,6 +25,13 @@ interface Attempt {
 }
 
 const ATTEMPTS: readonly Attempt[] = [
+  ...CONNECTING_CLIENTS.map((client) => ({
+    name: client.name,
+    version: client.version,
+    uses: "address alone",
+    run: (scene: Scene, place: string, done: (step: string) => void) =>
+      tryAddress(scene, client, place, done),
+  })),
   ...GENERATORS.flatMap((generator) =>
     DOCUMENTS.map((document) => ({
       name: generator.name,
@@ -62,7 +70,13 @@ let haveAllPassed = true;
 try {
   const owner = await createOrganization(service);
   const { token } = await credentialsFor(service.baseUrl, owner, "organization key");
-  const scene = { baseUrl: service.baseUrl, organizationKey: token ?? "", teamId: owner.teamId };
+  const { baseUrl } = service;
+  const newOwner = async () => {
+    const another = await createOrganization(service);
+    const { token: session } = await credentialsFor(baseUrl, another, "session");
+    return { token: session ?? "", teamId: another.teamId };
+  };
+  const scene = { baseUrl, organizationKey: token ?? "", teamId: owner.teamId, newOwner };
   for (const attempt of ATTEMPTS.filter(({ name }) => only?.includes(name) ?? true)) {
     const row = await rowOf(attempt, scene);
     say(row);

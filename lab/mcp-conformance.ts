@@ -7,10 +7,13 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { z } from "zod";
 import { builtFile, PACKAGE_ROOT } from "../src/lib/package-root.ts";
+import { connectable, consentTo } from "./consent.ts";
+import { TotpCodes } from "../test/support/totp.ts";
 
-// `npm run conformance`: the official conformance suites of both generations of MCP, and the Inspector's command line in both,
-// against a service of its own. The suites send no credential, so a proxy on the loopback adds an agent's key. What is
-// expected to fail, and why, is in test/mcp/conformance. They need Node 22: this one, or that in NODE22.
+// `npm run conformance`: the official conformance suites of both generations of MCP, for servers and for authorization servers,
+// and the Inspector's command line in both, against a service of its own. The server suites send no credential, so a proxy on the
+// loopback adds an agent's key at /mcp. What is expected to fail, and why, is in test/mcp/conformance. They need Node 22: this one,
+// or that in NODE22.
 
 const TOOLS = join(
   process.env["XDG_CACHE_HOME"] ?? join(homedir(), ".cache"),
@@ -39,13 +42,22 @@ interface Ran {
 async function run(
   command: string,
   args: readonly string[],
-  options: { readonly cwd?: string; readonly env?: NodeJS.ProcessEnv; readonly input?: string } = {},
+  options: {
+    readonly cwd?: string;
+    readonly env?: NodeJS.ProcessEnv;
+    readonly input?: string;
+    /** Told of all output so far, whenever there is more. */
+    readonly onOutput?: (output: string) => void;
+  } = {},
 ): Promise<Ran> {
-  const { input = "", ...rest } = options;
+  const { input = "", onOutput, ...rest } = options;
   const child = spawn(command, [...args], { stdio: ["pipe", "pipe", "pipe"], ...rest });
   let output = "";
   for (const stream of [child.stdout, child.stderr]) {
-    stream.setEncoding("utf8").on("data", (text: string) => (output += text));
+    stream.setEncoding("utf8").on("data", (text: string) => {
+      output += text;
+      onOutput?.(output);
+    });
   }
   child.stdin.end(input);
   await once(child, "close");
@@ -111,7 +123,9 @@ const PASSWORD = "violet harbour lantern 82 quartz";
 const made = z.object({ teamId: z.string() });
 const session = z.object({ token: z.string() });
 const pending = z.object({ approvals: z.array(z.object({ id: z.string() })) });
-const agentMade = z.object({ apiKey: z.string() });
+const agentMade = z.object({ apiKey: z.string(), agent: connectable });
+const enrolled = z.object({ secret: z.string() });
+const registered = z.object({ client_id: z.string() });
 
 async function post(url: string, body: unknown, token?: string): Promise<unknown> {
   const authorization = token === undefined ? {} : { authorization: `Bearer ${token}` };
@@ -141,9 +155,13 @@ async function startService(dataDir: string, port: number, baseUrl: string) {
   const printed = await surely(process.execPath, command, { cwd: PACKAGE_ROOT, env, input: PASSWORD });
   const { teamId } = made.parse(json(printed));
   const token = await signedIn(own);
+  const { apiKey } = await newAgent(own, teamId, token);
+  return { apiKey, child, own, teamId };
+}
+
+async function newAgent(own: string, teamId: string, token: string) {
   const fields = { name: "Conformance", teamId, budgetCents: 1_000_000, autoApprovalThresholdCents: 10_000 };
-  const { apiKey } = agentMade.parse(await post(`${own}/v1/agents`, fields, token));
-  return { apiKey, child, own };
+  return agentMade.parse(await post(`${own}/v1/agents`, fields, token));
 }
 
 const signedIn = async (own: string): Promise<string> =>
@@ -164,11 +182,58 @@ async function denyNext(own: string, signal: AbortSignal): Promise<void> {
   }
 }
 
-/** Adds the agent's key to what comes, and changes nothing else. */
+/** The owner with a second factor, elevated for some minutes. Password sign-ins need a code from then on. */
+async function elevatedOwner(own: string): Promise<string> {
+  const token = await signedIn(own);
+  const { secret } = enrolled.parse(await post(`${own}/v1/auth/totp`, {}, token));
+  const codes = new TotpCodes(secret);
+  await post(`${own}/v1/auth/totp/confirm`, { code: await codes.next() }, token);
+  await post(`${own}/v1/auth/step-up`, { method: "totp", code: await codes.next() }, token);
+  return token;
+}
+
+/** Runs the suite for authorization servers: a client asks, the owner consents in a browser. Returns the problems. */
+async function authorize(
+  node: string,
+  baseUrl: string,
+  own: string,
+  teamId: string,
+  token: string,
+  revision: string,
+): Promise<string[]> {
+  const { version } = SUITES[1];
+  const port = await freePort();
+  const client = { client_name: "Conformance", redirect_uris: [`http://127.0.0.1:${String(port)}/callback`] };
+  const { client_id } = registered.parse(await post(`${baseUrl}/register`, client));
+  const { agent } = await newAgent(own, teamId, token);
+  const consent = async (url: string): Promise<void> => {
+    await fetch(await consentTo(url, own, token, agent));
+  };
+  let consenting: Promise<void> | null = null;
+  const folder = await installed("@modelcontextprotocol/conformance", version);
+  const suite = join(folder, "node_modules", ".bin", "conformance");
+  const asks = ["authorization", "--url", baseUrl, "--client-id", client_id, "--resource", `${baseUrl}/mcp`];
+  const args = [suite, ...asks, "--port", String(port), "--spec-version", revision];
+  const { code, output } = await run(node, args, {
+    cwd: folder,
+    onOutput(text) {
+      const [url] = /\S+\/authorize\?\S+(?=\n)/.exec(text) ?? [];
+      if (url === undefined || !text.includes("Waiting")) return;
+      consenting ??= consent(url).catch((error: unknown) => say(`consent: ${String(error)}`));
+    },
+  });
+  const summary = output.slice(Math.max(0, output.lastIndexOf("=== SUMMARY ===")));
+  say(`conformance ${version} of the authorization server for ${revision}:\n${summary}`);
+  const isWhole = code === 0 && /\b[1-9]\d* passed, 0 failed\s*$/.test(output);
+  return isWhole ? [] : [`authorization ${revision}: exit code ${String(code)}`];
+}
+
+/** Adds the agent's key to what comes for MCP, and changes nothing else. */
 function startProxy(port: number, to: number, apiKey: string) {
   const proxy = createServer((incoming, outgoing) => {
-    const headers = { ...incoming.headers, authorization: `Bearer ${apiKey}` };
-    const { method, url } = incoming;
+    const { method, url = "" } = incoming;
+    const credential = url.startsWith("/mcp") ? { authorization: `Bearer ${apiKey}` } : {};
+    const headers = { ...incoming.headers, ...credential };
     const target = { host: "127.0.0.1", port: to, headers, method, path: url };
     const asked = httpRequest(target, (answer) => {
       outgoing.writeHead(answer.statusCode ?? 502, answer.headers);
@@ -265,7 +330,7 @@ const dataDir = await mkdtemp(join(tmpdir(), "mcp-conformance-"));
 const node = await node22();
 const [port, proxyPort] = [await freePort(), await freePort()];
 const baseUrl = `http://localhost:${String(proxyPort)}`;
-const { apiKey, child, own } = await startService(dataDir, port, baseUrl);
+const { apiKey, child, own, teamId } = await startService(dataDir, port, baseUrl);
 const proxy = startProxy(proxyPort, port, apiKey);
 const problems: string[] = [];
 try {
@@ -282,6 +347,10 @@ try {
     if (code !== 0) problems.push(`conformance ${revision}: exit code ${String(code)}`);
   }
   for (const era of ERAS) problems.push(...(await inspect(node, `${baseUrl}/mcp`, era, own)));
+  const owner = await elevatedOwner(own);
+  // The later version's suite covers both revisions.
+  for (const { revision } of SUITES)
+    problems.push(...(await authorize(node, baseUrl, own, teamId, owner, revision)));
 } finally {
   proxy.close();
   child.kill("SIGTERM");

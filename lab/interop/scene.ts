@@ -3,4 +3,6 @@ export interface Scene {
   readonly baseUrl: string;
   readonly organizationKey: string;
   readonly teamId: string;
+  /** An owner of a new organization, whose session is elevated for some minutes. */
+  readonly newOwner: () => Promise<{ readonly token: string; readonly teamId: string }>;
 }

@@ -78,11 +78,58 @@ describe("the authorization of a client", () => {
     expect(await refusalOf(await client.refresh(refreshToken))).to.deep.equal([400, "invalid_grant"]);
   });
 
-  it("a client that revokes its token is out", async () => {
-    const { accessToken, client, refreshToken } = await connect(world, await world.agent());
-    expect((await client.post("/revoke", { token: refreshToken })).status).to.equal(200);
-    expect(await mcpStatus(baseUrl, accessToken)).to.equal(401);
-    expect(await refusalOf(await client.refresh(refreshToken))).to.deep.equal([400, "invalid_grant"]);
+  it("of payments during a revocation each is made and answered, or refused and not made", async () => {
+    const agent = await world.agent();
+    const { accessToken } = await connect(world, agent);
+    const caller = await McpCaller.connect(baseUrl, accessToken);
+    const pay = async (): Promise<string | null> => {
+      const { rail: _rail, ...payment } = cardPayment();
+      const paid = await caller.call("create_card_payment", payment).catch(() => null);
+      return (
+        z.object({ transaction: z.object({ id: z.string() }) }).safeParse(paid?.body).data?.transaction.id ??
+        null
+      );
+    };
+    const first = await pay();
+    const racing = [1, 2, 3, 4, 5, 6].map(pay);
+    await world.api.ok("revokeAgentKey", 200, { token: world.token, id: agent.id });
+    const made = [first, ...(await Promise.all(racing))].filter((id) => id !== null);
+    expect(await pay()).to.equal(null);
+    await caller.close();
+    const query = { agentId: agent.id };
+    const { transactions } = await world.api.ok("listTransactions", 200, { token: world.token, query });
+    expect(transactions.map(({ id }) => id).toSorted()).to.deep.equal(made.toSorted());
+  });
+
+  /** The agent has no key any more, and its log says which connection ended. */
+  async function expectEnded(agentId: string, keyId: string): Promise<void> {
+    const { agent } = await world.api.ok("getAgent", 200, { token: world.token, id: agentId });
+    expect(agent.key).to.equal(null);
+    expect(await oauthRecordsOf(world.service.db).countDocuments({ keyId })).to.equal(0);
+    const query = { resource: agentId, action: "revokeAgentKey" };
+    const { entries } = await world.api.ok("listAuditLog", 200, { token: world.token, query });
+    const [entry] = entries.filter(({ before }) => JSON.stringify(before).includes(keyId));
+    expect(entry?.actor).to.deep.include({ type: "system", id: "connections" });
+  }
+
+  for (const which of ["accessToken", "refreshToken"] as const) {
+    it(`a client that revokes its ${which} is out, and its agent is free for another`, async () => {
+      const agent = await world.agent();
+      const connection = await connect(world, agent);
+      const { accessToken, client, keyId, refreshToken } = connection;
+      expect((await client.post("/revoke", { token: connection[which] })).status).to.equal(200);
+      expect(await mcpStatus(baseUrl, accessToken)).to.equal(401);
+      expect(await refusalOf(await client.refresh(refreshToken))).to.deep.equal([400, "invalid_grant"]);
+      await expectEnded(agent.id, keyId);
+      await world.api.ok("mintAgentKey", 201, { token: world.token, id: agent.id });
+    });
+  }
+
+  it("another client can't revoke a connection", async () => {
+    const { accessToken, refreshToken } = await connect(world, await world.agent());
+    const stranger = await OAuthCaller.register(baseUrl);
+    for (const token of [accessToken, refreshToken]) await stranger.post("/revoke", { token });
+    expect(await mcpStatus(baseUrl, accessToken)).to.equal(200);
   });
 
   it("an agent with a key keeps it, unless the person names that very key", async () => {
@@ -182,24 +229,28 @@ describe("the authorization of a client", () => {
   });
 
   it("a refresh token that comes back later than that ends the connection", async () => {
-    const { client, keyId, refreshToken } = await connect(world, await world.agent());
+    const agent = await world.agent();
+    const { client, keyId, refreshToken } = await connect(world, agent);
     const { access_token } = tokensOf.parse(await (await client.refresh(refreshToken)).json());
     const records = oauthRecordsOf(world.service.db);
     const used = { keyId, consumedAt: { $ne: null } };
     await records.updateMany(used, { $set: { consumedAt: new Date(Date.now() - 30_000) } });
     expect(await refusalOf(await client.refresh(refreshToken))).to.deep.equal([400, "invalid_grant"]);
     expect(await mcpStatus(baseUrl, access_token)).to.equal(401);
+    await expectEnded(agent.id, keyId);
   });
 
   it("a code is good once: its second use ends what the first one was given", async () => {
     const client = await OAuthCaller.register(baseUrl);
     const pkce = newPkce();
-    const { callback } = await consent(world, client.authorizationUrl(pkce), await world.agent());
+    const agent = await world.agent();
+    const { callback, key } = await consent(world, client.authorizationUrl(pkce), agent);
     const code = callback.searchParams.get("code") ?? "";
     const [first, second] = [await client.exchange(code, pkce), await client.exchange(code, pkce)];
     const { access_token } = tokensOf.parse(await first.json());
     expect(await refusalOf(second)).to.deep.equal([400, "invalid_grant"]);
     expect(await mcpStatus(baseUrl, access_token)).to.equal(401);
+    await expectEnded(agent.id, key.id);
   });
 
   it("of two exchanges of one code at once, at most one is answered with tokens", async () => {
