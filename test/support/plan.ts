@@ -60,6 +60,7 @@ const SOAK: Beginnings = [
   "http/reference-page",
   "lists/million",
   "restart/audit-log",
+  "restart/backup",
   "restart/engines",
   "restart/lost-nothing",
   "restart/stopped-server",
