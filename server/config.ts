@@ -47,6 +47,8 @@ export interface Config {
   readonly codecOrigins: readonly string[] | null;
   /** Plan of the organization that the set-up link makes; null: `enterprise` with embedded engines, else `free`. */
   readonly defaultPlan: Plan | null;
+  /** Secret of the signature of Stripe's events about subscriptions; null: there is no billing. */
+  readonly billingSecret: string | null;
   readonly approvalWindowSeconds: number;
   /** Maximum wait of a payment's card for its first authorization. */
   readonly cardReadySeconds: number;
@@ -239,6 +241,10 @@ const environment = z.object({
     .optional(),
   DEFAULT_PLAN: z.enum(PLANS).optional(),
   APPROVAL_WINDOW_SECONDS: whole(1, 31_536_000).default(86_400),
+  STRIPE_BILLING_SECRET: z
+    .string()
+    .regex(/^whsec_\S{16,}$/, "must be a signing secret, whsec_…")
+    .optional(),
   CARD_READY_SECONDS: whole(1, 604_800).default(3_600),
   KEY_DELIVERY_WINDOW_SECONDS: whole(1, 86_400).default(1_800),
   AUDIT_ANCHOR_SECONDS: whole(0, 86_400).default(3_600),
@@ -300,6 +306,7 @@ export function readConfig(env: NodeJS.ProcessEnv, defaultHost: string): Config 
     codecOrigins: value.TEMPORAL_CODEC_ORIGINS ?? null,
     defaultPlan: value.DEFAULT_PLAN ?? null,
     ssoDomainServers: value.SSO_DOMAIN_DNS,
+    billingSecret: value.STRIPE_BILLING_SECRET ?? null,
     approvalWindowSeconds: value.APPROVAL_WINDOW_SECONDS,
     cardReadySeconds: value.CARD_READY_SECONDS,
     keyDeliveryWindowSeconds: value.KEY_DELIVERY_WINDOW_SECONDS,

@@ -299,6 +299,7 @@ async function runService(options: RoleOptions, opened: Opened) {
     mcpUrl,
     relyingParty: relyingPartyOf(baseUrl, webauthn),
     defaultPlan: config.defaultPlan ?? (options.embedded ? "enterprise" : "free"),
+    billingSecret: config.billingSecret,
     approvalWindowSeconds,
     keyDeliveryWindowSeconds,
     payloadReaders: { token: config.codecToken, origins: config.codecOrigins ?? uiOrigins },

@@ -31,6 +31,8 @@ export interface ServiceOptions {
   readonly relyingParty: RelyingParty;
   /** Plan of the organization that the set-up link makes. */
   readonly defaultPlan: Plan;
+  /** Secret of the signature of billing's events; null: there is no billing. */
+  readonly billingSecret: string | null;
   readonly approvalWindowSeconds: number;
   readonly keyDeliveryWindowSeconds: number;
   readonly payloadReaders: PayloadReaders;

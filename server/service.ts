@@ -10,6 +10,7 @@ import { Creates } from "../src/agents/creates/creates.ts";
 import { DailyCreates } from "../src/agents/creates/daily-creates.ts";
 import { flushActors } from "./core.ts";
 import { endedConnectionsOf } from "./handlers/connections.ts";
+import { StripeBilling } from "../src/billing/stripe-billing.ts";
 import { createHandlers } from "./handlers/index.ts";
 import { Admission } from "./http/admission.ts";
 import { BrowserSessions } from "./http/browser-sessions.ts";
@@ -31,6 +32,7 @@ import { openIdentity } from "./open-identity.ts";
 import { Pipeline } from "./pipeline/pipeline.ts";
 import { forgedRecordsLog } from "../src/secrets/forged-records-log.ts";
 import { Sealer } from "../src/secrets/sealer.ts";
+import { authCollections } from "../src/store/identity-documents.ts";
 import { transactionsOf } from "../src/store/transactions.ts";
 import { WebhookEndpoints } from "../src/webhooks/endpoints.ts";
 import { Connections, sharesOrigin } from "./oauth/connections.ts";
@@ -205,6 +207,14 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
   });
   const app = createApp({
     cardMessages,
+    billing: new StripeBilling({
+      secret: options.billingSecret,
+      organizations: authCollections(db).organizations,
+      journal: core.journal,
+      auditLog: core.auditLog,
+      clock,
+    }),
+    cardElements: core.cardConnections.elements,
     callers,
     currentProtocol,
     admission: new Admission({ authenticator, browsers, limits }),

@@ -1,7 +1,7 @@
 import type { AgentDocument, TransactionDocument } from "../../src/store/documents.ts";
 import { RAIL_OF } from "../../src/contract/rails.ts";
 import { rail } from "../../src/contract/records.ts";
-import { type PaymentCard, SETTLES_ON } from "../../src/domain/ledger/payment.ts";
+import { SETTLES_ON } from "../../src/domain/ledger/payment.ts";
 import { RAISABLE } from "../../src/domain/ledger/raises.ts";
 import { refusal } from "../../src/domain/errors.ts";
 import { ok, refused, type Result } from "../../src/domain/result.ts";
@@ -214,12 +214,24 @@ export const paymentViewAt =
     approval: approval === null ? null : approvalView(approval),
     approvalUrl:
       approval === null || approval.resolution !== null ? null : `${baseUrl}/approvals/${approval._id}`,
-    card: cardView(transaction.ledgerState.card),
+    card: paymentCardView(transaction, baseUrl),
     raise: raiseOf(transaction, baseUrl),
   });
 
-const cardView = (card: PaymentCard | undefined) =>
-  card === undefined ? null : { last4: card.last4, readyUntil: new Date(card.readyUntil).toISOString() };
+/** No issuer grants a credential in the card's place yet. */
+export const paymentCardView = (
+  { _id: id, ledgerState: { card }, stage }: Pick<TransactionDocument, "_id" | "ledgerState" | "stage">,
+  baseUrl: string,
+) =>
+  card === undefined
+    ? null
+    : {
+        last4: card.last4,
+        stage,
+        readyUntil: new Date(card.readyUntil).toISOString(),
+        viewUrl: `${baseUrl}/cards/${id}`,
+        credential: null,
+      };
 
 /** Whether a person can make room for a payment that was not made: only limits of amounts can be raised. */
 const raiseOf = (

@@ -28,6 +28,10 @@ type RailHandlers = Pick<
 /** An issuer that has not said its balance by then is shown as one that does not say. */
 const BALANCE_MS = 2_000;
 
+const NO_PUBLISHABLE_KEY = refusal(
+  "ISSUER_REFUSED",
+  "Cards can't be shown: the connection has no publishable key. An owner adds it in Settings, Rails.",
+);
 const NO_CARD = refusal("NOT_FOUND", "The payment has no card at an issuer.");
 const OTHER_ISSUER = refusal("RAIL_IN_USE", "Another issuer is connected; disconnect it first.");
 const OTHER_ACCOUNT = refusal(
@@ -52,6 +56,7 @@ export function railHandlers(dependencies: HandlerDependencies): RailHandlers {
     cardIssuer: record.issuer,
     isTest: record.isTest,
     keyHint: record.keyHint,
+    publishableKey: record.publishableKey,
     hasAuthorizationSecret: record.hasAuthorizationSecret,
     authorizationUrl: `${baseUrl}/v1/rails/${id}/authorizations`,
     eventsUrl: eventsUrl(id),
@@ -84,7 +89,7 @@ export function railHandlers(dependencies: HandlerDependencies): RailHandlers {
     },
 
     async connectCardIssuer(
-      { body: { apiKey, authorizationSecret }, params: { cardIssuer: issuer } },
+      { body: { apiKey, authorizationSecret, publishableKey: givenKey }, params: { cardIssuer: issuer } },
       { audit, principal },
     ) {
       const { organizationId } = principal;
@@ -98,6 +103,7 @@ export function railHandlers(dependencies: HandlerDependencies): RailHandlers {
         return refused(refusal("VALIDATION_FAILED", undefined, { issues }));
       }
       const secret = authorizationSecret ?? known?.account.authorizationSecret ?? null;
+      const publishableKey = givenKey ?? known?.account.publishableKey ?? null;
       const before = known === null ? null : noted(known.record);
       await audit.begin({ before, after: { issuer } });
       const id = known?.id ?? connections.newId();
@@ -105,7 +111,7 @@ export function railHandlers(dependencies: HandlerDependencies): RailHandlers {
       if (made === null || apiKey !== undefined) {
         const organization = await collections.organizations.findOne({ _id: organizationId });
         const organizationName = organization?.name ?? "";
-        const opened = kind.open({ apiKey: key, made, authorizationSecret: secret });
+        const opened = kind.open({ apiKey: key, publishableKey, made, authorizationSecret: secret });
         const setUp = await reached(
           opened.setUp({ connectionId: id, organizationName, eventsUrl: eventsUrl(id) }),
         );
@@ -113,7 +119,7 @@ export function railHandlers(dependencies: HandlerDependencies): RailHandlers {
         if (made !== null && setUp.value.accountId !== made.accountId) return refused(OTHER_ACCOUNT);
         made = setUp.value;
       }
-      const account = { apiKey: key, made, authorizationSecret: secret };
+      const account = { apiKey: key, publishableKey, made, authorizationSecret: secret };
       if (!(await connections.put(id, organizationId, issuer, account))) return refused(OTHER_ISSUER);
       const connection = await connections.fresh(organizationId);
       if (connection === null) throw new Error("a connection that was just written is gone");
@@ -168,10 +174,19 @@ export function railHandlers(dependencies: HandlerDependencies): RailHandlers {
     async viewCard({ body: { nonce }, params: { id } }, { audit }) {
       const own = await cards.ownCard(id);
       if (own === null || own.card.cardRef === null) return refused(NO_CARD);
+      const { cardRef } = own.card;
+      const { account, issuer, record } = own.connection;
+      const { publishableKey } = account;
+      const scriptUrl = connections.kindOf(record.issuer)?.elements.scriptUrl ?? null;
+      if (publishableKey === null || scriptUrl === null) return refused(NO_PUBLISHABLE_KEY);
+      const script = { cardRef, scriptUrl, publishableKey };
+      if (nonce === undefined)
+        return ok({ body: { card: { ...script, ephemeralKey: null, expiresAt: null } } });
       await audit.begin({ before: null, after: null });
-      const view = await reached(own.connection.issuer.cardView(own.card.cardRef, nonce));
+      const view = await reached(issuer.cardView(cardRef, nonce));
       if (!view.ok) return refused(view.refusal);
-      return ok({ body: { card: { ...view.value, expiresAt: view.value.expiresAt.toISOString() } } });
+      const { ephemeralKey, expiresAt } = view.value;
+      return ok({ body: { card: { ...script, ephemeralKey, expiresAt: expiresAt.toISOString() } } });
     },
 
     async disputeTransaction(

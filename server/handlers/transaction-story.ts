@@ -14,6 +14,7 @@ import { deliveryView } from "../../src/webhooks/views.ts";
 import { auditEntryView, approvalView, transactionView } from "../../src/views/views.ts";
 import { RAIL_FOLDERS } from "../../src/rails/rails.ts";
 import type { HandlerDependencies } from "./dependencies.ts";
+import { paymentCardView } from "./payments.ts";
 import type { Handlers } from "./types.ts";
 
 /** More than a payment ever has: its entries are its decisions, and what was refused about it. */
@@ -43,6 +44,7 @@ const decided = z.object({
 /** Everything that is known of one payment, put together from where each part is kept. */
 export function transactionStoryHandlers({
   auditSeal,
+  baseUrl,
   collections,
   webhooks: {
     collections: { deliveries, endpoints },
@@ -121,7 +123,8 @@ export function transactionStoryHandlers({
     };
     const policy = decision?.policyVersion ?? null;
     const versions = { ...(decision?.rulesVersions ?? NO_RULES), policy };
-    return { story, limits: decision?.limits ?? null, versions };
+    const card = paymentCardView(transaction, baseUrl);
+    return { story, card, limits: decision?.limits ?? null, versions };
   }
 
   return {

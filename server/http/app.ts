@@ -11,7 +11,9 @@ import { openApi30 } from "../../src/contract/openapi/version-3-0.ts";
 import { operationList } from "../../src/contract/registry.ts";
 import { methodsAt, routesOf } from "../../src/contract/routes.ts";
 import type { TrustedProxies } from "../config.ts";
+import type { StripeBilling } from "../../src/billing/stripe-billing.ts";
 import type { CardMessages } from "../../src/rails/card/inbound.ts";
+import type { CardElements } from "../../src/payments/card-issuer.ts";
 import type { Logos } from "../../src/containers/logos.ts";
 import type { Logger } from "../../src/lib/logger.ts";
 import { packageVersion } from "../../src/lib/package-root.ts";
@@ -22,7 +24,6 @@ import { oauthRouter } from "../oauth/routes.ts";
 import { type Admission, hasRateLimitHeaders, surfaceOf } from "./admission.ts";
 import { sendRefusal } from "./errors.ts";
 import { type CodecDependencies, codecRouter } from "./codec.ts";
-import { cardNetworkRouter } from "./card-network.ts";
 import { dashboard } from "./dashboard.ts";
 import { logoRouter } from "./logos.ts";
 import { type ProbeDependencies, probes } from "./probes.ts";
@@ -30,12 +31,15 @@ import { noteOf, requestNotes } from "./request-note.ts";
 import { referencePage } from "./reference-page.ts";
 import { type RestDependencies, restRouter } from "./rest.ts";
 import { securityHeaders } from "./security-headers.ts";
+import { signedMessagesRouter } from "./signed-messages.ts";
 
 export interface AppDependencies extends McpDependencies, RestDependencies, ProbeDependencies {
   readonly baseUrl: string;
   readonly trustedProxies: TrustedProxies;
   readonly logos: Logos;
   readonly cardMessages: CardMessages;
+  readonly billing: StripeBilling;
+  readonly cardElements: readonly CardElements[];
   /** Null where OAuth is not served. */
   readonly oauth: Connections | null;
   readonly codec: Omit<CodecDependencies, "admission" | "logger">;
@@ -65,7 +69,7 @@ export function createApp(dependencies: AppDependencies): Express {
       else sendRefusal(response, admitted.refusal);
     });
   }
-  const { notFound, pages } = dashboard(callers);
+  const { notFound, pages } = dashboard(callers, dependencies.cardElements);
   app.use(pages);
   app.use(referencePage());
   app.use(probes(dependencies));
@@ -84,7 +88,7 @@ export function createApp(dependencies: AppDependencies): Express {
   app.use((request, response, next) =>
     request.method === "OPTIONS" ? unanswered(request, response, next) : next(),
   );
-  app.use(cardNetworkRouter(dependencies.cardMessages, admission, logger));
+  app.use(signedMessagesRouter(dependencies.cardMessages, dependencies.billing, admission, logger));
   app.use(logoRouter(logos, admission, logger));
   app.use(restRouter(dependencies));
   app.use(unanswered);

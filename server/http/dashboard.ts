@@ -1,11 +1,13 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { extname, join } from "node:path";
 import { type Request, type RequestHandler, type Router, Router as createRouter } from "express";
-import { PAGES } from "../../src/client/pages.ts";
+import { CARD_PAGE, PAGES } from "../../src/client/pages.ts";
 import { PACKAGE_ROOT } from "../../src/lib/package-root.ts";
+import type { CardElements } from "../../src/payments/card-issuer.ts";
 import type { Callers } from "./callers.ts";
 import { CACHED, sendCompressed } from "./compressed.ts";
 import { sendRefusal } from "./errors.ts";
+import { cardPagePolicy } from "./security-headers.ts";
 
 /** Output of the build of web/ (scripts/build-web.mjs): one document, and files named by their digests. */
 const BUILT = join(PACKAGE_ROOT, "dist", "web");
@@ -25,9 +27,9 @@ interface Dashboard {
 
 /**
  * The dashboard: each of its pages is the one document, whose script shows what the address says and asks the API for all else. It is
- * not shown under another service's name, which could read what it shows.
+ * not shown under another service's name, which could read what it shows. `cardElements`: issuers' scripts, which the page of a card lets in.
  */
-export function dashboard(callers: Callers): Dashboard {
+export function dashboard(callers: Callers, cardElements: readonly CardElements[]): Dashboard {
   const router = createRouter({ caseSensitive: true, strict: true });
   const document = readFileSync(join(BUILT, "index.html"), "utf8");
   const ours: RequestHandler = (request, response, next) => {
@@ -35,8 +37,12 @@ export function dashboard(callers: Callers): Dashboard {
     if (stranger === null) next();
     else sendRefusal(response, stranger);
   };
+  const cardPolicy = cardPagePolicy(cardElements);
   for (const path of PAGES) {
-    router.get(path, ours, (_request, response) => void response.type("html").send(document));
+    router.get(path, ours, (_request, response) => {
+      if (path === CARD_PAGE) response.setHeader("Content-Security-Policy", cardPolicy);
+      response.type("html").send(document);
+    });
     if (path !== "/") router.get(`${path}/`, withoutSlash);
   }
   for (const file of readdirSync(join(BUILT, "assets"))) serve(router, file);

@@ -3,6 +3,7 @@ import { Socket } from "node:net";
 import type { RequestHandler } from "express";
 import helmet from "helmet";
 import { isSecure } from "../../src/contract/cookies.ts";
+import type { CardElements } from "../../src/payments/card-issuer.ts";
 
 /** Content security policy: everything from this origin, nothing inline, in no frame. */
 const CONTENT_SECURITY_POLICY = {
@@ -16,6 +17,23 @@ const CONTENT_SECURITY_POLICY = {
   frameAncestors: ["'none'"],
   baseUri: ["'none'"],
 };
+
+/** The policy of the page that shows a card: also these issuers' scripts and frames. */
+export const cardPagePolicy = (elements: readonly CardElements[]): string =>
+  policyOf({
+    ...CONTENT_SECURITY_POLICY,
+    scriptSrc: ["'self'", ...elements.flatMap(({ scripts }) => scripts)],
+    frameSrc: elements.flatMap(({ frames }) => frames),
+    connectSrc: ["'self'", ...elements.flatMap(({ calls }) => calls)],
+  });
+
+const policyOf = (directives: Readonly<Record<string, readonly string[]>>): string =>
+  Object.entries(directives)
+    .map(
+      ([name, sources]) =>
+        `${name.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)} ${sources.join(" ")}`,
+    )
+    .join(";");
 
 /** Headers of every answer, pages and API alike. HSTS only where the service is configured to be behind https. */
 export function securityHeaders(baseUrl: string): RequestHandler {

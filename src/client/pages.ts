@@ -1,3 +1,6 @@
+/** The page that shows a payment's card; its policy lets the issuer's script in. */
+export const CARD_PAGE = "/cards/:id";
+
 /** The addresses of the dashboard's pages: the server answers each with the one document, and its script shows what belongs there. */
 export const PAGES = [
   "/",
@@ -6,6 +9,7 @@ export const PAGES = [
   "/sso/:id",
   "/agents",
   "/agents/:id",
+  CARD_PAGE,
   "/connect/:id",
   "/approvals",
   "/approvals/:id",
@@ -18,6 +22,7 @@ export const PAGES = [
   "/settings/members",
   "/settings/webhooks",
   "/settings/webhooks/:id",
+  "/settings/rails",
   "/settings/security",
   "/settings/audit",
 ] as const;

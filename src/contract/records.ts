@@ -234,6 +234,22 @@ export const raise = z
   .nullable()
   .meta({ description: "Of a payment that was not made; null otherwise." });
 
+/** The card of a payment. */
+export const paymentCard = z
+  .strictObject({
+    last4: z.string(),
+    stage: z.enum(STAGES).nullable(),
+    readyUntil: timestamp,
+    viewUrl: z.string(),
+    credential: z.strictObject({ type: z.enum(["spt"]), value: z.string(), expiresAt: timestamp }).nullable(),
+  })
+  .nullable()
+  .meta({
+    description:
+      "The card that was made for the payment alone. Until `readyUntil` it waits for the merchant's first charge; then the amount is " +
+      "released. A person sees number and code at `viewUrl`. Null: there is none, as in the sandbox.",
+  });
+
 export const payment = z.strictObject({
   transaction,
   approval: approval.nullable(),
@@ -241,14 +257,7 @@ export const payment = z.strictObject({
     .string()
     .nullable()
     .meta({ description: "The page where a person decides, if the payment is on hold." }),
-  card: z
-    .strictObject({ last4: z.string(), readyUntil: timestamp })
-    .nullable()
-    .meta({
-      description:
-        "The card that was made for the payment alone. Until `readyUntil` it waits for the merchant's first charge; then the amount is " +
-        "released. Null: there is none, as in the sandbox.",
-    }),
+  card: paymentCard,
   raise,
 });
 

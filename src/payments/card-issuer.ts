@@ -13,12 +13,24 @@ export interface CardIssuerKind {
   readonly name: string;
   /** Opens an account. Makes no call. */
   open(account: IssuerAccount): CardIssuer;
+  readonly elements: CardElements;
+}
+
+/** The issuer's script that shows a card's number and code to a person, in frames of its own. */
+export interface CardElements {
+  readonly scriptUrl: string;
+  /** Origins of the scripts, of their frames, and of what they call. */
+  readonly scripts: readonly string[];
+  readonly frames: readonly string[];
+  readonly calls: readonly string[];
 }
 
 /** Everything that an adapter needs for an account; the rail stores it sealed. */
 export interface IssuerAccount {
   /** The restricted key. */
   readonly apiKey: string;
+  /** The key with which pages run the issuer's script; null: not given. No secret. */
+  readonly publishableKey: string | null;
   /** What `setUp` has made; null before. */
   readonly made: IssuerObjects | null;
   /** Secret of the real-time authorization's signature, which a person copies from the issuer; null: not yet. */

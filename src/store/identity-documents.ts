@@ -16,6 +16,8 @@ export interface OrganizationDocument {
   /** An enterprise plan's custom limits per minute; null where the plan's own hold. */
   readonly restPerMinute: number | null;
   readonly mcpPerMinute: number | null;
+  /** Time of the newest event of its subscription; missing: none has come. */
+  readonly billedAt?: Date;
   readonly status: "provisioning" | "ready";
   readonly defaultProjectId: string;
   readonly defaultTeamId: string;

@@ -42,6 +42,7 @@ const MAY_IMPORT: readonly Rule[] = [
   service("payments", "actors", "messages", "store"),
   { ...service("chain", "store"), own: [...rooms("lib", "store"), "contracts/artifacts/"] },
   service("rails", "chain", "payments", "store"),
+  service("billing", "audit", "payments", "rails", "store"),
   service("agents", "audit", "secrets", "store"),
   service("containers", "actors", "audit", "contract", "secrets", "store"),
   service("simulations", "actors", "store"),

@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
 import { formatApiKey } from "../../src/domain/api-key.ts";
+import { cardDataOf } from "../../src/engines/card-network/card-data.ts";
 import { newWebhookSecret } from "../../src/webhooks/signature.ts";
 import { scanForSecrets } from "../support/secrets.ts";
 
@@ -11,6 +12,9 @@ const part = (length: number): string => randomBytes(length).toString("base64url
 const totp = "JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP";
 const jwt = `eyJ${part(30)}.eyJ${part(200)}.${part(86)}`;
 const refreshToken = `018f0000-0000-7000-8000-000000000000.${part(43)}.${part(43)}`;
+
+const CARD = cardDataOf("acct_1", "ic_1");
+const OTHER_DIGIT = String((Number(CARD.number.slice(-1)) + 1) % 10);
 
 const webhookSecret = newWebhookSecret(randomBytes);
 
@@ -23,6 +27,11 @@ const ROWS: readonly (readonly [string, string, RegExp | null])[] = [
   ["a TOTP secret within a longer run of its alphabet", `AAAA${totp}BBBB`, /^a TOTP secret/],
   ["a webhook's secret", webhookSecret, /^a webhook's secret/],
   ["a webhook's secret without its padding", webhookSecret.replace("=", ""), /^a webhook's secret/],
+  ["an issuer's key", `rk_test_${"A1b2".repeat(6)}`, /^a card issuer's key/],
+  ["the key by which a browser sees a card", `ek_test_acct_1_${"0a".repeat(24)}`, /^a card issuer's key/],
+  ["a card's number", CARD.number, /^a card's number/],
+  ["a card's code", JSON.stringify({ cvc: CARD.code }), /^a card's code/],
+  ["what only looks like a card's number", CARD.number.replace(/.$/, OTHER_DIGIT), null],
   ["a password", "hunter2 hunter2 hunter2", /^a password/],
   ["what only looks like a key", `sk_svc_live_${"0".repeat(46)}`, null],
   ["what is too short for a webhook's secret", `whsec_${"A".repeat(39)}`, null],

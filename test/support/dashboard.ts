@@ -33,6 +33,8 @@ export class Dashboard {
   readonly #origin: string;
   /** What the browser has refused to do, what a script has thrown, and requests to anywhere else. */
   readonly #complaints: string[] = [];
+  /** Other origins that the page may ask. */
+  readonly #allowed = new Set<string>();
   /** Calls for barriers so far. */
   #looks = 0;
 
@@ -57,7 +59,7 @@ export class Dashboard {
     this.page.setDefaultTimeout(WITHIN_MS);
     this.page.on("request", (request) => {
       const { origin, protocol } = new URL(request.url());
-      if (origin !== this.#origin && protocol !== "data:")
+      if (origin !== this.#origin && !this.#allowed.has(origin) && protocol !== "data:")
         this.#complaints.push(`a request to ${request.url()}`);
     });
     this.page.on("pageerror", (error) => this.#complaints.push(String(error)));
@@ -65,6 +67,11 @@ export class Dashboard {
       if (/Content Security Policy|Minified React error|same key/i.test(message.text()))
         this.#complaints.push(message.text());
     });
+  }
+
+  /** From now on the page may also ask this origin. */
+  allow(url: string): void {
+    this.#allowed.add(new URL(url).origin);
   }
 
   async go(path: string): Promise<void> {

@@ -2,6 +2,7 @@ import { appendFileSync, existsSync, readFileSync } from "node:fs";
 import { open, readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { classifyApiKey } from "../../src/domain/api-key.ts";
+import { hasCheckDigit, SIMULATED_BIN } from "../../src/engines/card-network/card-data.ts";
 
 /**
  * No raw key, password, TOTP secret or token may lie in the databases' files or in a log. Tests note what they were
@@ -10,14 +11,14 @@ import { classifyApiKey } from "../../src/domain/api-key.ts";
 const noted = (): string | undefined => process.env["TEST_SECRETS_FILE"];
 
 /** What an answer tells that is secret, and what people choose. What a test makes up as a token is none. */
-const GIVEN = new Set(["apiKey", "deviceToken", "key", "refreshToken", "secret", "token"]);
-const CHOSEN = new Set(["password"]);
+const GIVEN = new Set(["apiKey", "deviceToken", "ephemeralKey", "key", "refreshToken", "secret", "token"]);
+const CHOSEN = new Set(["apiKey", "authorizationSecret", "password"]);
 const SECRET_MIN_CHARACTERS = 12;
 
 /** Notes every secret that an answer carries, however deep. */
 export const noteSecretsGiven = (answer: unknown): void => noteFields(answer, GIVEN);
 
-/** Notes the passwords of a request. */
+/** Notes the passwords and the issuer's keys of a request. */
 export const noteSecretsChosen = (request: unknown): void => noteFields(request, CHOSEN);
 
 function noteFields(value: unknown, names: ReadonlySet<string>): void {
@@ -71,6 +72,10 @@ const FORMS = {
   },
   /** What deliveries of webhooks are signed with. */
   webhookSecret: { part: "whsec_", form: /whsec_[A-Za-z0-9+/]{40,}={0,2}/g },
+  /** Keys of an issuer's account, and those by which a browser sees a card. */
+  issuerKey: { part: "k_test_", form: /\b[ers]k_test_\w{8,}/g },
+  cardNumber: { part: SIMULATED_BIN, form: new RegExp(`${SIMULATED_BIN}\\d{8}`, "g") },
+  cardCode: { part: "cvc", form: /\bcvc\W{1,4}\d{3}\b/g },
 } as const;
 
 /** Looks through every file below a folder. */
@@ -138,6 +143,11 @@ function searchFor(secrets: ReadonlySet<string>, planted: readonly string[]) {
         ...matches(FORMS.jwt).map(() => "a session token"),
         ...matches(FORMS.refreshToken).map(() => "a refresh token"),
         ...matches(FORMS.webhookSecret).map((secret) => `a webhook's secret …${secret.slice(-4)}`),
+        ...matches(FORMS.issuerKey).map((key) => `a card issuer's key …${key.slice(-4)}`),
+        ...matches(FORMS.cardNumber)
+          .filter(hasCheckDigit)
+          .map((number) => `a card's number …${number.slice(-4)}`),
+        ...matches(FORMS.cardCode).map(() => "a card's code"),
         ...others.in(bytes).map((secret) => `${kindOf(secret)} like ${secret.slice(0, 3)}…`),
       ],
       planted: ofPlanted.in(bytes),

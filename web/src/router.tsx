@@ -9,7 +9,7 @@ import { auditSearchIn } from "./audit-search.ts";
 import { inboxSearchIn } from "./inbox-search.ts";
 import { Landed } from "./landed.tsx";
 import { NotFound } from "./pages/not-found.tsx";
-import { Shell } from "./shell.tsx";
+import { Shell, ShellAlone } from "./shell.tsx";
 import { agentSearchIn } from "./agent-search.ts";
 import { filtersIn } from "./transaction-filters.ts";
 
@@ -48,6 +48,13 @@ const agent = createRoute({
   getParentRoute: () => app,
   path: "/agents/$id",
   component: lazyRouteComponent(() => import("./pages/agent.tsx"), "AgentPage"),
+});
+/** A page behind the sign-in without the navigation. */
+const alone = createRoute({ getParentRoute: () => root, id: "alone", component: ShellAlone });
+const card = createRoute({
+  getParentRoute: () => alone,
+  path: "/cards/$id",
+  component: lazyRouteComponent(() => import("./pages/card.tsx"), "CardPage"),
 });
 const connect = createRoute({
   getParentRoute: () => app,
@@ -116,6 +123,11 @@ const webhook = createRoute({
   path: "/webhooks/$id",
   component: lazyRouteComponent(() => import("./pages/settings/webhook.tsx"), "WebhookPage"),
 });
+const rails = createRoute({
+  getParentRoute: () => settings,
+  path: "/rails",
+  component: lazyRouteComponent(() => import("./pages/settings/rails.tsx"), "RailSettings"),
+});
 const security = createRoute({
   getParentRoute: () => settings,
   path: "/security",
@@ -134,6 +146,7 @@ const tree = root.addChildren([
   setUp,
   sso,
   invite,
+  alone.addChildren([card]),
   app.addChildren([
     home,
     agents,
@@ -145,7 +158,7 @@ const tree = root.addChildren([
     projects,
     project,
     team,
-    settings.addChildren([settingsOrganization, keys, members, webhooks, webhook, security, audit]),
+    settings.addChildren([settingsOrganization, keys, members, webhooks, webhook, rails, security, audit]),
     notFound,
   ]),
 ]);

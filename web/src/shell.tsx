@@ -24,7 +24,20 @@ import { MeProvider, useMay, useMe, useSession, useSignOut } from "./session.tsx
 import { StepUpProvider } from "./step-up.tsx";
 
 /** A signed-in user gets the pages, any other visitor the sign-in in their place; the address stays. */
-export function Shell(): ReactElement {
+export const Shell = (): ReactElement => (
+  <SignedIn>
+    <Frame />
+  </SignedIn>
+);
+
+/** The same for a page that has no navigation. */
+export const ShellAlone = (): ReactElement => (
+  <SignedIn>
+    <Outlet />
+  </SignedIn>
+);
+
+function SignedIn({ children }: { readonly children: ReactNode }): ReactElement {
   const { data: me, error, refetch } = useSession();
   if (me === undefined) {
     return (
@@ -41,7 +54,7 @@ export function Shell(): ReactElement {
   return (
     <MeProvider value={me}>
       <StepUpProvider key={me.user.id}>
-        {me.secondFactorEnrolment === "required" ? <Enrol isRequired /> : <Frame />}
+        {me.secondFactorEnrolment === "required" ? <Enrol isRequired /> : children}
       </StepUpProvider>
     </MeProvider>
   );

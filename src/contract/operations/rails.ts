@@ -13,6 +13,8 @@ const params = z.strictObject({
     .meta({ description: "The issuer's name, `stripe`." }),
 });
 
+const publishableKey = z.string().regex(/^pk_\w{1,200}$/, "must be a publishable key, `pk_…`");
+
 const secret = z.string().regex(/^[\x21-\x7e]{8,255}$/, "must be 8 to 255 characters without spaces");
 
 const connection = z
@@ -21,6 +23,10 @@ const connection = z
     cardIssuer: z.string(),
     isTest: z.boolean().meta({ description: "Whether the account moves no real money." }),
     keyHint: z.string().meta({ description: "The last characters of the key." }),
+    publishableKey: z
+      .string()
+      .nullable()
+      .meta({ description: "With it pages show cards in the issuer's frame; null: they can't." }),
     authorizationUrl: z.string().meta({
       description:
         "To paste into the issuer's settings of real-time authorization; choose there that a time-out declines.",
@@ -74,15 +80,20 @@ export const connectCardIssuer = define({
   description:
     "Card payments decided from now on are made on cards of this account, one for each payment. The first call takes `apiKey`, a " +
     "restricted key; the service makes a cardholder and the endpoint for events there. `authorizationSecret` is the signing secret " +
-    "of real-time authorization, which the issuer shows once `authorizationUrl` is pasted there. Fields that are left out stay; another key " +
-    "must be of the same account (else 409 `RAIL_IN_USE`). Both are sealed and never shown again.",
+    "of real-time authorization, which the issuer shows once `authorizationUrl` is pasted there. Both are sealed and never shown again. " +
+    "`publishableKey` lets pages show cards. Fields that are left out stay; another `apiKey` must be of the same account (else 409 " +
+    "`RAIL_IN_USE`).",
   tag: "Organization",
   access: person({ role: "owner", stepUp: true }),
   waitsFor: "receiver",
   rate: "standard",
   http: { method: "put", path: "/v1/organization/rails/:cardIssuer", successStatus: 200 },
   params,
-  body: z.strictObject({ apiKey: secret.optional(), authorizationSecret: secret.optional() }),
+  body: z.strictObject({
+    apiKey: secret.optional(),
+    authorizationSecret: secret.optional(),
+    publishableKey: publishableKey.optional(),
+  }),
   output: z.strictObject({ connection }),
   errors: ["NOT_FOUND", "ISSUER_REFUSED", "RAIL_IN_USE"],
 });
@@ -129,16 +140,23 @@ export const viewCard = define({
   summary: "Show a payment's card",
   description:
     "The short-lived key by which the issuer's script shows number and code in its own iframe, in the browser that made `nonce`. " +
-    "They never pass this service. 404 where the payment has no card.",
+    "They never pass this service. Without `nonce` it answers what the script is loaded and started with. 404 where the payment has " +
+    "no card.",
   tag: "Transactions",
   access: manages("never", "transaction", { role: "admin", stepUp: true }),
   waitsFor: "receiver",
   rate: "standard",
   http: { method: "post", path: "/v1/transactions/:id/card-view", successStatus: 200 },
   params: ofTransaction,
-  body: z.strictObject({ nonce: text(1, 500) }),
+  body: z.strictObject({ nonce: text(1, 500).optional() }),
   output: z.strictObject({
-    card: z.strictObject({ cardRef: z.string(), ephemeralKey: z.string(), expiresAt: timestamp }),
+    card: z.strictObject({
+      cardRef: z.string(),
+      scriptUrl: z.string(),
+      publishableKey: z.string(),
+      ephemeralKey: z.string().nullable(),
+      expiresAt: timestamp.nullable(),
+    }),
   }),
   errors: ["NOT_FOUND", "ISSUER_REFUSED"],
 });

@@ -14,7 +14,15 @@ import {
   transactionId,
   uuid,
 } from "../primitives.ts";
-import { approval, auditEntry, listOf, rail, transaction, transactionStatus } from "../records.ts";
+import {
+  approval,
+  auditEntry,
+  listOf,
+  paymentCard,
+  rail,
+  transaction,
+  transactionStatus,
+} from "../records.ts";
 import { timezone } from "../timezone.ts";
 import { managementTool } from "../tools.ts";
 import { delivery, eventType } from "./webhooks.ts";
@@ -245,6 +253,7 @@ export const getTransactionExplanation = define({
   http: { method: "get", path: "/v1/transactions/:id/explanation", successStatus: 200 },
   params: z.strictObject({ id: transactionId }),
   output: story.extend({
+    card: paymentCard,
     limits: z
       .array(
         z

@@ -1,4 +1,5 @@
 import { CallRefused } from "./call-refused.ts";
+import { cardDataOf } from "./card-data.ts";
 import { DEFAULT_SETTINGS } from "./settings.ts";
 import type { ObjectStore } from "./store.ts";
 import type {
@@ -100,7 +101,7 @@ export class CardNetwork {
 
   addCard(given: Pick<Card, "cardholder" | "metadata" | "spending_controls" | "status">): Card {
     const made = this.fresh("ic");
-    const last4 = made.id.slice(-4);
+    const last4 = cardDataOf(this.id, made.id).number.slice(-4);
     const fixed = { object: "issuing.card", currency: "usd", type: "virtual", livemode: false } as const;
     return this.store.put({ ...made, ...fixed, last4, ...given });
   }

@@ -1,5 +1,7 @@
 import { fieldsOf, type Fields, itemsOf, textsOf } from "./form.ts";
 import { CallRefused } from "./call-refused.ts";
+import { cardDataOf } from "./card-data.ts";
+import { makeEphemeralKey } from "./elements.ts";
 import type { CardNetwork } from "./network.ts";
 import type {
   Authorization,
@@ -26,7 +28,6 @@ const CODES: Readonly<Record<string, string>> = {
   taxicabs_limousines: "4121",
 };
 const OTHER_CODE = "5999";
-const EPHEMERAL_KEY_SECONDS = 900;
 
 interface Call {
   readonly network: CardNetwork;
@@ -140,7 +141,7 @@ const ROUTES: readonly Route[] = [
         is(fields["cardholder"], cardholder.id),
       ),
   ],
-  ["GET", /^\/v1\/issuing\/cards\/(\w+)$/, ({ id, network }) => network.get<Card>("issuing.card", id)],
+  ["GET", /^\/v1\/issuing\/cards\/(\w+)$/, readCard],
   [
     "POST",
     /^\/v1\/issuing\/cards\/(\w+)$/,
@@ -193,7 +194,11 @@ const ROUTES: readonly Route[] = [
     ({ id, network }) => network.get<Dispute>("issuing.dispute", id),
   ],
   ["POST", /^\/v1\/issuing\/disputes\/(\w+)\/submit$/, ({ id, network }) => network.submitDispute(id)],
-  ["POST", /^\/v1\/ephemeral_keys$/, makeEphemeralKey],
+  [
+    "POST",
+    /^\/v1\/ephemeral_keys$/,
+    ({ fields, network }) => makeEphemeralKey(network, text(fields, "issuing_card"), text(fields, "nonce")),
+  ],
   [
     "POST",
     /^\/v1\/webhook_endpoints$/,
@@ -299,6 +304,18 @@ const ROUTES: readonly Route[] = [
   ["POST", /^\/simulator\/settings$/, configure],
 ];
 
+/** Number and code only if they are asked for. */
+function readCard({ fields, id, network }: Call) {
+  const card = network.get<Card>("issuing.card", id);
+  const expanded = itemsOf(fields["expand"]);
+  const { code, number } = cardDataOf(network.id, id);
+  return {
+    ...card,
+    ...(expanded.includes("number") ? { number } : {}),
+    ...(expanded.includes("cvc") ? { cvc: code } : {}),
+  };
+}
+
 function makeCard({ fields, network }: Call): Card {
   if (text(fields, "type") !== "virtual") throw new CallRefused("Only virtual cards are simulated.");
   const { spending_limits: limits } =
@@ -313,18 +330,6 @@ function makeCard({ fields, network }: Call): Card {
     metadata: textsOf(fields["metadata"]),
     spending_controls: { spending_limits },
   });
-}
-
-function makeEphemeralKey({ fields, network }: Call) {
-  network.get<Card>("issuing.card", text(fields, "issuing_card"));
-  text(fields, "nonce");
-  const made = network.fresh("ephkey");
-  return {
-    ...made,
-    object: "ephemeral_key",
-    secret: `ek_test_${made.id}`,
-    expires: made.created + EPHEMERAL_KEY_SECONDS,
-  };
 }
 
 function configure({ fields, network }: Call) {

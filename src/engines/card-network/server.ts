@@ -4,6 +4,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { LOOPBACK } from "../ports.ts";
 import { NetworkMessages } from "./messages.ts";
 import { CallRefused } from "./call-refused.ts";
+import { ELEMENT_FILES, REVEAL_PATH, revealedCard, type Served } from "./elements.ts";
 import { CardNetwork } from "./network.ts";
 import { answerCall } from "./routes.ts";
 import type { Endpoint, Stored } from "./shapes.ts";
@@ -51,13 +52,21 @@ export async function startCardNetwork({
   seed,
 }: CardNetworkOptions): Promise<RunningCardNetwork> {
   const accounts = new Map<string, Account>();
-  const accountOf = (apiKey: string): Account => {
-    const id = `acct_${createHash("sha256").update(apiKey).digest("hex").slice(0, 16)}`;
+  const accountOf = (apiKey: string): Account =>
+    accountAt(`acct_${createHash("sha256").update(apiKey).digest("hex").slice(0, 16)}`);
+  const accountAt = (id: string): Account => {
     const found = accounts.get(id) ?? openAccount(id, folder, seed);
     accounts.set(id, found);
     return found;
   };
-  const server = createServer((request, response) => void answer(accountOf, request, response));
+  const server = createServer((request, response) => {
+    const { pathname } = new URL(request.url ?? "/", "http://simulator");
+    const file = request.method === "GET" ? ELEMENT_FILES[pathname] : undefined;
+    const isRevealing = pathname === REVEAL_PATH && request.method === "POST";
+    if (file !== undefined) send(response, 200, file);
+    else if (isRevealing) void reveal((id) => accountAt(id).network, request, response);
+    else void answer(accountOf, request, response);
+  });
   const at = await listening(server, port);
   return {
     url: `http://${LOOPBACK}:${at}`,
@@ -98,11 +107,22 @@ async function answer(
   response: ServerResponse,
 ): Promise<void> {
   const { body, httpStatus } = await answered(accountOf, request).catch(refusalOf);
-  const text = JSON.stringify(body);
-  response.writeHead(httpStatus, {
-    "content-type": "application/json",
-    "content-length": Buffer.byteLength(text),
-  });
+  send(response, httpStatus, { type: "application/json", text: JSON.stringify(body) });
+}
+
+async function reveal(
+  networkOf: (accountId: string) => CardNetwork,
+  request: IncomingMessage,
+  response: ServerResponse,
+): Promise<void> {
+  const { body, httpStatus } = await bodyOf(request)
+    .then((text): Reply => ({ httpStatus: 200, body: revealedCard(text, networkOf) }))
+    .catch(refusalOf);
+  send(response, httpStatus, { type: "application/json", text: JSON.stringify(body) });
+}
+
+function send(response: ServerResponse, httpStatus: number, { text, type }: Served): void {
+  response.writeHead(httpStatus, { "content-type": type, "content-length": Buffer.byteLength(text) });
   response.end(text);
 }
 

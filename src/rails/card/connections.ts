@@ -3,7 +3,13 @@ import { LRUCache } from "lru-cache";
 import { z } from "zod";
 import { isDuplicateKey } from "../../lib/duplicate-key.ts";
 import { newId } from "../../lib/ids.ts";
-import type { CardIssuer, CardIssuerKind, IssuerAccount, IssuerObjects } from "../../payments/card-issuer.ts";
+import type {
+  CardElements,
+  CardIssuer,
+  CardIssuerKind,
+  IssuerAccount,
+  IssuerObjects,
+} from "../../payments/card-issuer.ts";
 import type { Clock } from "../../payments/ports.ts";
 import type { Sealer } from "../../secrets/sealer.ts";
 import { COLLECTIONS } from "../../store/documents.ts";
@@ -20,6 +26,7 @@ export interface CardConnectionDocument extends Document {
   sealed: string;
   /** The last characters of the key, by which people tell keys apart. */
   keyHint: string;
+  publishableKey: string | null;
   isTest: boolean;
   /** Whether the network's requests can be verified, and so answered. */
   hasAuthorizationSecret: boolean;
@@ -63,6 +70,7 @@ const HINT_CHARACTERS = 4;
 
 const sealedAccount = z.object({
   apiKey: z.string(),
+  publishableKey: z.string().nullable(),
   authorizationSecret: z.string().nullable(),
   made: z
     .object({
@@ -104,6 +112,11 @@ export class CardConnections {
   /** Names of the issuers that can be connected. */
   get issuers(): readonly string[] {
     return this.#dependencies.kinds.map(({ name }) => name);
+  }
+
+  /** Scripts with which the issuers show cards. */
+  get elements(): readonly CardElements[] {
+    return this.#dependencies.kinds.map(({ elements }) => elements);
   }
 
   kindOf(issuer: string): CardIssuerKind | null {
@@ -161,6 +174,7 @@ export class CardConnections {
     const changed = {
       sealed: sealer.seal(PURPOSE, boundTo(organizationId, id), JSON.stringify(account)),
       keyHint: account.apiKey.slice(-HINT_CHARACTERS),
+      publishableKey: account.publishableKey,
       isTest: account.made.isTest,
       hasAuthorizationSecret: account.authorizationSecret !== null,
       fault: null,

@@ -3,6 +3,7 @@ import type { RailBooks } from "../../domain/ledger/books.ts";
 import type { GuardedFetch } from "../../lib/guarded-fetch/guarded-fetch.ts";
 import type {
   CardDispute,
+  CardElements,
   CardIssuer,
   CardIssuerKind,
   CardOrder,
@@ -36,17 +37,34 @@ import { trialWords } from "./trial-words.ts";
 
 export const STRIPE_URL = "https://api.stripe.com";
 
+export const STRIPE_ELEMENTS: CardElements = {
+  scriptUrl: "https://js.stripe.com/v3/",
+  scripts: ["https://js.stripe.com", "https://*.js.stripe.com"],
+  frames: ["https://js.stripe.com", "https://*.js.stripe.com", "https://hooks.stripe.com"],
+  calls: [STRIPE_URL],
+};
+
+/** Elements of the simulated network. */
+export const simulatedElements = (url: string): CardElements => ({
+  scriptUrl: `${url}/v3/`,
+  scripts: [url],
+  frames: [url],
+  calls: [],
+});
+
 export interface StripeOptions {
   /** Name of the kind. */
   readonly name: string;
   /** `STRIPE_URL`, or that of a simulator. */
   readonly baseUrl: string;
+  readonly elements: CardElements;
   readonly fetch: Pick<GuardedFetch, "fetch">;
 }
 
 /** Stripe Issuing as a kind of card issuer. */
-export const stripeIssuer = ({ baseUrl, fetch, name }: StripeOptions): CardIssuerKind => ({
+export const stripeIssuer = ({ baseUrl, elements, fetch, name }: StripeOptions): CardIssuerKind => ({
   name,
+  elements,
   open: (account) => new StripeIssuer(account, new StripeClient({ apiKey: account.apiKey, baseUrl, fetch })),
 });
 

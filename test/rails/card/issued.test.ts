@@ -82,7 +82,7 @@ describe("the card rail with a connected issuer", function () {
   it("a payment that began in the sandbox stays there when an issuer is connected", async () => {
     const early = payment();
     expect((await process.rail.send(profile, early, BEFORE)).status).to.equal("settled");
-    const account = { apiKey: API_KEY, authorizationSecret: null, made: null };
+    const account = { apiKey: API_KEY, publishableKey: null, authorizationSecret: null, made: null };
     const kind = process.connections.kindOf("stripe");
     const given = {
       connectionId: process.connections.newId(),

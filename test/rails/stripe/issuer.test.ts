@@ -13,7 +13,7 @@ import type { Authorization, Dispute } from "../../../src/engines/card-network/s
 import { GuardedFetch } from "../../../src/lib/guarded-fetch/guarded-fetch.ts";
 import { newId } from "../../../src/lib/ids.ts";
 import { type CardIssuer, type IssuerResult, IssuerUnreachable } from "../../../src/payments/card-issuer.ts";
-import { stripeIssuer } from "../../../src/rails/stripe/issuer.ts";
+import { simulatedElements, stripeIssuer } from "../../../src/rails/stripe/issuer.ts";
 import { Random } from "../../../lab/random.ts";
 import { seed } from "../../support/seed.ts";
 import { shortOrSoak } from "../../support/soak.ts";
@@ -43,12 +43,18 @@ describe("Stripe's adapter at a network of its own books", function () {
   let account: Account;
   let issuer: CardIssuer;
 
-  const open = (baseUrl = running.url) => stripeIssuer({ name: "stripe", baseUrl, fetch });
+  const open = (baseUrl = running.url) =>
+    stripeIssuer({ name: "stripe", baseUrl, elements: simulatedElements(baseUrl), fetch });
   before(async () => {
     running = await startCardNetwork({ port: 0, folder: null, seed });
     account = running.accountOf(API_KEY);
     const url = await owner.listen();
-    const opened = { apiKey: API_KEY, made: null, authorizationSecret: AUTHORIZATION_SECRET };
+    const opened = {
+      apiKey: API_KEY,
+      publishableKey: null,
+      made: null,
+      authorizationSecret: AUTHORIZATION_SECRET,
+    };
     const given = {
       connectionId: "con_1",
       organizationName: "Ünïque 99 Robots & Sons Incorporated",
@@ -171,7 +177,7 @@ describe("Stripe's adapter at a network of its own books", function () {
   });
 
   it("says of a refused key so, and of an issuer out of reach that nothing is known", async () => {
-    const bare = { made: null, authorizationSecret: null };
+    const bare = { made: null, publishableKey: null, authorizationSecret: null };
     const refused = await open()
       .open({ ...bare, apiKey: "nonsense" })
       .balance();

@@ -6,7 +6,7 @@ import { newId } from "../../../src/lib/ids.ts";
 import { DISPUTE_REASONS } from "../../../src/domain/ledger/books.ts";
 import { StripeClient } from "../../../src/rails/stripe/client.ts";
 import { disputesOf } from "../../../src/rails/stripe/disputes.ts";
-import { stripeIssuer } from "../../../src/rails/stripe/issuer.ts";
+import { simulatedElements, stripeIssuer } from "../../../src/rails/stripe/issuer.ts";
 import { eventually } from "../../chain/support.ts";
 
 /** Path of stripe-mock v0.203.0, which checks calls against Stripe's own OpenAPI document: see CONTRIBUTING.md. */
@@ -66,8 +66,13 @@ describe("Stripe's own description of its API", function () {
       eventEndpointId: "we_1234",
       eventSecret: "whsec_1",
     };
-    const account = { apiKey: "rk_test_1", made, authorizationSecret: null };
-    const issuer = stripeIssuer({ name: "stripe", baseUrl, fetch }).open(account);
+    const account = { apiKey: "rk_test_1", made, publishableKey: null, authorizationSecret: null };
+    const issuer = stripeIssuer({
+      name: "stripe",
+      baseUrl,
+      elements: simulatedElements(baseUrl),
+      fetch,
+    }).open(account);
     const order = { transactionId: newId("txn"), agentId: "a", amountCents: 100, isRepeated: true };
     // stripe-mock has one object of each kind, whatever was asked for: answers mean nothing here.
     await issuer.setUp({

@@ -13,6 +13,13 @@ function unrealOf({
     if (wallet === "real") return { label: "Sandbox cards", about: cards };
     return { label: "Sandbox", about: wallet === "local" ? `${cards} ${wallets}` : cards };
   }
+  if (card === "test") {
+    const about = "Cards are of a test account: no real money moves.";
+    return {
+      label: wallet === "local" ? "Test" : "Test cards",
+      about: wallet === "local" ? `${about} ${wallets}` : about,
+    };
+  }
   return wallet === "local" ? { label: "Sandbox wallets", about: wallets } : null;
 }
 

@@ -1,4 +1,4 @@
-import { Group, Stack, Text, Timeline, Title } from "@mantine/core";
+import { Anchor, Group, Stack, Text, Timeline, Title } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import type { ReactElement } from "react";
@@ -17,6 +17,7 @@ import { CopyIcon } from "./secret.tsx";
 import { RAILS } from "../rails.ts";
 import { PurchaseFacts } from "./purchase.tsx";
 import { limitOf } from "./raises.tsx";
+import { useMay } from "../session.tsx";
 
 type Story = Output<"getTransactionExplanation">;
 
@@ -39,6 +40,7 @@ export function TransactionDrawer({
       {data === undefined ? null : (
         <Stack>
           <Payment transaction={data.transaction} />
+          <CardOf story={data} />
           <Steps story={data} />
           <Limits story={data} />
           <History story={data} />
@@ -100,6 +102,41 @@ function Payment({ transaction }: { readonly transaction: Transaction }): ReactE
     </>
   );
 }
+
+/** The payment's own card, which admins may see on a page of its own. */
+function CardOf({ story: { card } }: { readonly story: Story }): ReactElement | null {
+  const isAdmin = useMay("admin");
+  if (card === null) return null;
+  const { last4, readyUntil, stage, viewUrl } = card;
+  return (
+    <section>
+      <Title order={3} mb="xs">
+        Card
+      </Title>
+      <Facts>
+        <Fact label="Card of this payment alone">
+          ends in <span className="mono">{last4}</span>
+        </Fact>
+        {stage === null ? null : <Fact label="Stage">{STAGES[stage]}</Fact>}
+        {stage === "armed" ? (
+          <Fact label="Waits for its first charge until">{onTheWall(readyUntil)}</Fact>
+        ) : null}
+      </Facts>
+      {isAdmin && (stage === "armed" || stage === "authorized") ? (
+        <Anchor href={new URL(viewUrl).pathname} target="_blank" size="sm">
+          Show number and code
+        </Anchor>
+      ) : null}
+    </section>
+  );
+}
+
+const STAGES: Readonly<Record<NonNullable<NonNullable<Story["card"]>["stage"]>, string>> = {
+  armed: "Armed: nothing is charged yet",
+  authorized: "Authorized: the merchant may charge it",
+  captured: "Charged",
+  released: "Released: it can’t be charged",
+};
 
 interface Step {
   readonly key: string;

@@ -8,6 +8,7 @@ const ENTRIES = [
   { to: "/settings/keys", label: "API keys", who: "admins" },
   { to: "/settings/members", label: "Members", who: "whole" },
   { to: "/settings/webhooks", label: "Webhooks", who: "admins" },
+  { to: "/settings/rails", label: "Rails", who: "auditors" },
   { to: "/settings/security", label: "Security", who: "anyone" },
   { to: "/settings/audit", label: "Audit log", who: "auditors" },
 ] as const;

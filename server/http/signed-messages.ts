@@ -1,4 +1,5 @@
 import express, { type Request, type Response, type Router } from "express";
+import type { StripeBilling } from "../../src/billing/stripe-billing.ts";
 import { BODY_BYTES_MAX } from "../../src/contract/body-size.ts";
 import { refusal } from "../../src/domain/errors.ts";
 import type { Logger } from "../../src/lib/logger.ts";
@@ -15,25 +16,28 @@ const CONNECTION = /^rail_[0-9A-HJKMNP-TV-Z]{26}$/;
 const rawBody = express.raw({ type: () => true, limit: BODY_BYTES_MAX.usual, inflate: false });
 
 /**
- * Messages of card issuers: requests to authorize, and events. The signature is the credential; a message without a good one counts
- * against its address, and one with it against nothing, since a network waits for the answer.
+ * Messages of card issuers (requests to authorize, and events), and of the operator's billing. The signature is the credential; a
+ * message without a good one counts against its address, and one with it against nothing, since a network waits for the answer.
  */
-export function cardNetworkRouter(messages: CardMessages, admission: Admission, logger: Logger): Router {
+export function signedMessagesRouter(
+  messages: CardMessages,
+  billing: StripeBilling,
+  admission: Admission,
+  logger: Logger,
+): Router {
   const router = express.Router({ caseSensitive: true, strict: true });
   const serve =
-    (take: (connectionId: string, raw: RawMessage) => Promise<Received>) =>
-    async (request: Request<{ connection: string }>, response: Response): Promise<void> => {
+    (take: (raw: RawMessage, connectionId: string) => Promise<Received>) =>
+    async (request: Request<{ connection?: string }>, response: Response): Promise<void> => {
       try {
         const { connection } = request.params;
-        const raw = CONNECTION.test(connection) ? await rawMessage(request, response) : null;
-        const received: Received = raw === null ? { kind: "unknown" } : await take(connection, raw);
+        const isNamed = connection === undefined || CONNECTION.test(connection);
+        const raw = isNamed ? await rawMessage(request, response) : null;
+        const received: Received = raw === null ? { kind: "unknown" } : await take(raw, connection ?? "");
         await answer(received, request, response);
       } catch (error) {
         if (!isUnavailable(error)) throw error;
-        logger.warn(
-          { err: error, requestId: noteOf(response).id },
-          "a card issuer's message could not be taken",
-        );
+        logger.warn({ err: error, requestId: noteOf(response).id }, "a signed message could not be taken");
         admission.showUncounted(response);
         sendRefusal(response, refusal("SERVICE_UNAVAILABLE", undefined, { retryAfterSeconds: 1 }));
       }
@@ -41,7 +45,7 @@ export function cardNetworkRouter(messages: CardMessages, admission: Admission, 
 
   async function answer(
     received: Received,
-    request: Request<{ connection: string }>,
+    request: Request<{ connection?: string }>,
     response: Response,
   ): Promise<void> {
     if (received.kind === "unknown" || received.kind === "forged") {
@@ -57,18 +61,22 @@ export function cardNetworkRouter(messages: CardMessages, admission: Admission, 
 
   router.post(
     "/v1/rails/:connection/authorizations",
-    serve((...message) => messages.authorization(...message)),
+    serve((raw, connection) => messages.authorization(connection, raw)),
   );
   router.post(
     "/v1/rails/:connection/events",
-    serve((...message) => messages.event(...message)),
+    serve((raw, connection) => messages.event(connection, raw)),
+  );
+  router.post(
+    "/v1/billing/stripe/events",
+    serve((raw) => billing.event(raw)),
   );
   return router;
 }
 
 /** Null: there is no body, or it is too large. */
 async function rawMessage(
-  request: Request<{ connection: string }>,
+  request: Request<{ connection?: string }>,
   response: Response,
 ): Promise<RawMessage | null> {
   const error = await new Promise<unknown>((resolve) => rawBody(request, response, resolve));

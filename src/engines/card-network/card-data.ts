@@ -1,0 +1,37 @@
+import { createHash } from "node:crypto";
+
+/** Numbers that the simulated issuer gives out begin with these digits, and no others are searched for after test runs. */
+export const SIMULATED_BIN = "40000099";
+const CODE_DIGITS = 3;
+
+/** What a card shows to its holder. */
+export interface CardData {
+  readonly number: string;
+  readonly code: string;
+  readonly expiry: string;
+}
+
+/** Number, code and expiry of a card: kept nowhere, and the same each time. */
+export function cardDataOf(accountId: string, cardId: string): CardData {
+  const digits = BigInt(
+    `0x${createHash("sha256").update(`${accountId}/${cardId}`).digest("hex")}`,
+  ).toString();
+  const body = `${SIMULATED_BIN}${digits.slice(-7)}`;
+  const code = digits.slice(-7 - CODE_DIGITS, -7);
+  return { number: `${body}${checkDigitOf(body)}`, code, expiry: "12 / 34" };
+}
+
+/** Whether a number ends with its check digit. */
+export const hasCheckDigit = (number: string): boolean =>
+  number.endsWith(String(checkDigitOf(number.slice(0, -1))));
+
+/** Luhn's. */
+function checkDigitOf(body: string): number {
+  const sum = Array.from(body, Number)
+    .toReversed()
+    .reduce((total, digit, at) => {
+      const weighted = digit * (at % 2 === 0 ? 2 : 1);
+      return total + (weighted > 9 ? weighted - 9 : weighted);
+    }, 0);
+  return (10 - (sum % 10)) % 10;
+}
