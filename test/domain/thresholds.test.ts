@@ -87,7 +87,7 @@ describe("a raise", () => {
     expect(account.state.policy.budgetCents).to.equal(300);
   });
 
-  it("decided before a later raise, a set limit or its own end, and submitted late, raises nothing", () => {
+  it("decided before a later raise or a set limit, and submitted late, raises nothing", () => {
     const account = new TestAccount({ budgetCents: 100 });
     const decided = { ...grant, ...account.basis(), amountMc: mcOf(300) };
     const later = { kind: "grant_raise", raiseId: "raise-2", amountMc: mcOf(200) } as const;

@@ -149,8 +149,6 @@ export class RaiseAudit {
           : [{ id: raiseId, limit, cents: toCents - fromCents, endsAt }],
       ),
     ];
-    const plus = (cents: number | null, more: number): number | null =>
-      cents === null ? null : cents + more;
     if (of("agent").length > 0) {
       const { budgetCents, dailySpendLimitCents, perTransactionLimitCents, spendLimits } = model.policy;
       model.policy = {
@@ -188,6 +186,8 @@ const windowed = (
     const [start, resetsAt] = windowOf(period, at);
     return { level, limit: period, limitCents, usedMc: usedSince(start), resetsAt };
   });
+
+const plus = (cents: number | null, more: number): number | null => (cents === null ? null : cents + more);
 
 const isIncreased = (limit: Raise["limit"]): limit is IncreasedLimit =>
   limit !== "budget" && limit !== "cap" && limit !== "per_transaction";
