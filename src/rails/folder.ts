@@ -53,6 +53,8 @@ export interface RailSources {
   readonly env: NodeJS.ProcessEnv;
   /** Null: pockets' addresses are those of what they have signed. */
   readonly pocketKeys: PocketKeys | null;
+  /** Null: there is no master key, which opens their records. */
+  readonly cardConnections: Pick<CardConnections, "fresh"> | null;
   readonly chainRpcUrl: string | null;
   readonly organizationId: string;
   readonly payments: readonly PaymentEntry[];
@@ -62,7 +64,7 @@ export interface RailSources {
 
 /** Comparison of payments' records with the rail's own books. */
 export interface RailReconciliation {
-  readonly kind: "card_ledger_differs" | "chain_differs" | "pocket_differs";
+  readonly kind: "card_ledger_differs" | "card_issuer_differs" | "chain_differs" | "pocket_differs";
   readonly advice: string;
   /** A text: why the rail's books could not be read. */
   findings(sources: RailSources): Promise<readonly RailFinding[] | string>;

@@ -4,6 +4,7 @@ import type { Rails } from "../payments/ports.ts";
 import { CardRail } from "./card/card-rail.ts";
 import { type CardScripts, CardSandbox } from "./card/rail.ts";
 import { cardReconciliation } from "./card/reconcile.ts";
+import { issuerReconciliation } from "./card/reconcile-issuer.ts";
 import { cardSteps } from "./card/steps.ts";
 import { withPurchases } from "./challenge/with-purchases.ts";
 import type { ConnectedIssuer, RailFolder, RailsDependencies } from "./folder.ts";
@@ -24,7 +25,7 @@ export const RAIL_FOLDERS: { readonly [R in Rail]: RailFolder<R> } = {
     },
     mode: (_wallets, issuer) => (issuer === null ? "sandbox" : issuer.isTest ? "test" : "real"),
     stepsOf: cardSteps,
-    reconciliations: [cardReconciliation],
+    reconciliations: [cardReconciliation, issuerReconciliation],
   },
   wallet: {
     kind: "push",

@@ -233,7 +233,7 @@ export function railKit(name: Rail, open: () => Promise<RailScene>, by = `the ${
       const { transactionId: id } = made.request;
       const differing = async (payments: readonly PaymentEntry[]) => {
         const paymentIds = new Set([id, ...payments.map((payment) => payment.id)]);
-        const sources = { ...scene.sources, organizationId, payments, paymentIds };
+        const sources = { ...scene.sources, cardConnections: null, organizationId, payments, paymentIds };
         const found = [];
         for (const reconciliation of reconciliations) {
           const own = await reconciliation.findings(sources);

@@ -5,6 +5,7 @@ import { type Client, QueryRejectedError, WorkflowNotFoundError } from "@tempora
 import pLimit from "p-limit";
 import { withNetwork } from "../../../src/chain/networks.ts";
 import { PocketKeys } from "../../../src/rails/pocket/pocket-keys.ts";
+import type { CardConnections } from "../../../src/rails/card/connections.ts";
 import { approvalsRetainedSince } from "../../../src/store/retention.ts";
 import { type AgentStateView, agentWorkflowId, STATE_QUERY } from "../../../src/messages/agent.ts";
 import {
@@ -53,6 +54,12 @@ export interface OrganizationSources {
   readonly access: readonly AccessRecord[];
 }
 
+/** Parts that only the master key opens; null without it. */
+export interface OpenedByKey {
+  readonly pocketKey: KeyObject | null;
+  readonly cardConnections: CardConnections | null;
+}
+
 /** Reads ledgers, agents' actors, records and the rails' books, in that order: what comes later in a payment's life is read earlier. */
 export class SourceReader {
   readonly #db: Db;
@@ -61,9 +68,15 @@ export class SourceReader {
   readonly #chainRpcUrl: string | null;
   readonly #env: NodeJS.ProcessEnv;
   readonly #pocketKeys: PocketKeys | null;
+  readonly #cardConnections: CardConnections | null;
 
   /** Without the pockets' key, their addresses are those of what they have signed. */
-  constructor({ addresses, db, temporal }: Connections, env: NodeJS.ProcessEnv, pocketKey: KeyObject | null) {
+  constructor(
+    { addresses, db, temporal }: Connections,
+    env: NodeJS.ProcessEnv,
+    { cardConnections, pocketKey }: OpenedByKey,
+  ) {
+    this.#cardConnections = cardConnections;
     this.#db = db;
     this.#collections = collectionsOf(db);
     this.#temporal = temporal;
@@ -275,6 +288,7 @@ export class SourceReader {
       collections: this.#collections,
       env: this.#env,
       pocketKeys: this.#pocketKeys,
+      cardConnections: this.#cardConnections,
       chainRpcUrl: this.#chainRpcUrl,
       organizationId,
       payments,

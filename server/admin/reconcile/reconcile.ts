@@ -11,6 +11,11 @@ import type { AgentSources } from "./sources.ts";
 import { compareProject } from "./ledgers.ts";
 import { type Difference, signatureOf } from "./difference.ts";
 import { RAILS } from "../../../src/domain/ledger/payment.ts";
+import type { CardIssuerKind } from "../../../src/payments/card-issuer.ts";
+import { CardConnections } from "../../../src/rails/card/connections.ts";
+import { cardIssuers } from "../../../src/rails/card/issuers.ts";
+import { Sealer } from "../../../src/secrets/sealer.ts";
+import { readCardNetworkUrl } from "../../config.ts";
 import { RAIL_FOLDERS } from "../../../src/rails/rails.ts";
 import { RecordProofs } from "./proofs.ts";
 import { SourceReader, type Focus, type OrganizationSources } from "./reader.ts";
@@ -23,6 +28,8 @@ export interface ReconcileOptions {
   /** Maximum time that work in progress may look like a difference. */
   readonly patienceMs: number;
   readonly onProgress: (line: string) => void;
+  /** Only tests set it. */
+  readonly cardIssuers?: readonly CardIssuerKind[];
 }
 
 /** The first look again; each pause is twice the one before. */
@@ -58,7 +65,17 @@ export async function reconcileOn(
 ): Promise<Reconciled> {
   const masterKey = await masterKeyFor(connections.db, env, options);
   const pocketKey = masterKey?.deriveFirst("pocket-keys") ?? null;
-  const reader = new SourceReader(connections, env, pocketKey);
+  const kinds = options.cardIssuers ?? cardIssuers(readCardNetworkUrl(env));
+  const cardConnections =
+    masterKey === null
+      ? null
+      : new CardConnections({
+          db: connections.db,
+          sealer: new Sealer(masterKey),
+          kinds,
+          clock: () => new Date(),
+        });
+  const reader = new SourceReader(connections, env, { pocketKey, cardConnections });
   const all = await reader.organizations();
   const { organizationId } = options;
   if (organizationId !== null && !all.includes(organizationId))

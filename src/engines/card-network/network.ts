@@ -60,7 +60,8 @@ export class CardNetwork {
 
   /** An id of this kind that no earlier one has, and the time. */
   fresh(prefix: string): { readonly id: string; readonly created: number } {
-    const id = `${prefix}_sim${String(this.store.nextNumber()).padStart(8, "0")}`;
+    // No two accounts share an id, as at an issuer.
+    const id = `${prefix}_sim${this.id.slice(-8)}${String(this.store.nextNumber()).padStart(8, "0")}`;
     return { id, created: this.#now };
   }
 

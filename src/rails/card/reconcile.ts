@@ -70,7 +70,7 @@ function compareCard(
 /** Returns books in one form, however they came. */
 const comparable = ({ authorization: _id, ...books }: RailBooks): Omit<RailBooks, "authorization"> => books;
 
-const booksText = (books: readonly RailBooks[]): string =>
+export const booksText = (books: readonly RailBooks[]): string =>
   books.length === 0
     ? "nothing"
     : books

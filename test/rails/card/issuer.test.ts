@@ -1,11 +1,12 @@
 import { expect } from "chai";
 import type { Db } from "mongodb";
-import type { Card, Transaction } from "../../../src/engines/card-network/shapes.ts";
+import type { Card, Cardholder, Transaction } from "../../../src/engines/card-network/shapes.ts";
 import type { CardNetwork } from "../../../src/engines/card-network/network.ts";
+import { reconcileOn } from "../../../server/admin/reconcile/reconcile.ts";
 import { COLLECTIONS } from "../../../src/store/documents.ts";
 import type { Backends } from "../../../server/service-options.ts";
 import { eventually } from "../../chain/support.ts";
-import { testCardNetwork } from "../../support/card-network.ts";
+import { issuersAt, testCardNetwork } from "../../support/card-network.ts";
 import { restricting } from "../../support/restrictions.ts";
 import { startTestService, type TestService } from "../../support/service.ts";
 import { elevate, newWorld, type TestAgent, type World } from "../../support/world.ts";
@@ -109,8 +110,10 @@ describe("cards of a connected issuer", function () {
     await world.api.ok("resumeAgent", 200, { token: world.token, id: agent.id });
     expect(await refusalOf(cardId, 500)).to.equal(null);
     await becomes(id, { status: "pending", stage: "authorized" });
-    const { events } = await world.api.ok("getTransactionStory", 200, { token: world.token, id });
-    expect(events.filter(({ type }) => type === "authorization.declined")).to.have.lengthOf(1);
+    await eventually("one refusal is told", async () => {
+      const { events } = await world.api.ok("getTransactionStory", 200, { token: world.token, id });
+      return events.filter(({ type }) => type === "authorization.declined").length === 1;
+    });
   });
 
   it("a request of a merchant whose category is forbidden by now is declined", async () => {
@@ -193,6 +196,42 @@ describe("cards of a connected issuer", function () {
       const found = await db.collection(COLLECTIONS.events).findOne({ type: "funding.deposited" });
       return found !== null && JSON.stringify(found["data"]).includes("12345");
     });
+  });
+
+  it("a charge that only the issuer knows is found by the reconciliation, and on whose card", async () => {
+    const own = await newWorld(service);
+    await elevate(own);
+    const key = "rk_test_of_reconciliation";
+    await own.api.ok("connectCardIssuer", 200, { token: own.token, body: { apiKey: key } });
+    const running = await testCardNetwork();
+    const { network: its } = running.accountOf(key);
+    const { id: cardholder } = its.store.all<Cardholder>("issuing.cardholder")[0] ?? { id: "" };
+    const buyer = await own.agent();
+    const { transaction } = await buyer.pay({ amountCents: 1_000 });
+    const paidOn = its.store.all<Card>("issuing.card")[0];
+    const differing = async () =>
+      (
+        await reconcileOn(service.connections, service.env, {
+          organizationId: own.organization.organizationId,
+          repair: false,
+          patienceMs: 0,
+          onProgress: () => undefined,
+          cardIssuers: issuersAt(running),
+        })
+      ).differences
+        .filter(({ kind }) => kind === "card_issuer_differs")
+        .map(({ id }) => id);
+    expect(await differing()).to.deep.equal([]);
+    its.configure({ lost: 1 });
+    its.forceCapture(paidOn?.id ?? "", 400, SHOP);
+    const made = its.addCard({
+      cardholder: its.get<Cardholder>("issuing.cardholder", cardholder),
+      metadata: {},
+      spending_controls: { spending_limits: [] },
+      status: "active",
+    });
+    its.forceCapture(made.id, 700, SHOP);
+    expect((await differing()).toSorted()).to.deep.equal([made.id, transaction.id].toSorted());
   });
 
   it("is disconnected only once no card is open", async () => {
