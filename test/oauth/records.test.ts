@@ -8,6 +8,10 @@ import { type TestDatabase, testDatabase } from "../support/mongo.ts";
 
 const KEYS = ["first-Key-0123456789abcdefghijklmnopq", "second-Key-0123456789abcdefghijklmno"] as const;
 
+const onReplay = (): never => {
+  throw new Error("replayed");
+};
+
 const newId = (): string => randomBytes(32).toString("base64url");
 
 describe("records of OAuth", () => {
@@ -33,9 +37,6 @@ describe("records of OAuth", () => {
       clock,
       onForged: (id) => forged.push(id),
     });
-    const onReplay = (): never => {
-      throw new Error("replayed");
-    };
     return new RecordsAdapter(kind, records, clock, onReplay, (grantId) => records.removeOfGrant(grantId));
   }
   const payload = { kind: "x", grantId: "a grant", accountId: "agent/akey_1" };
