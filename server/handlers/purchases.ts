@@ -6,13 +6,14 @@ import { MAX_MC, mcOf, usedCents } from "../../src/domain/money.ts";
 import { ok, refused } from "../../src/domain/result.ts";
 import type { AgentPrincipal } from "../../src/identity/principals.ts";
 import type { Deadline } from "../../src/lib/deadline.ts";
-import { payloadHash, shortHash } from "../../src/lib/ids.ts";
+import { newId, payloadHash, shortHash } from "../../src/lib/ids.ts";
 import { KeyedMutex } from "../../src/lib/keyed-mutex.ts";
 import { keyReused } from "../../src/payments/payment-orders.ts";
 import type { MadePayment, RecordedPayment } from "../../src/payments/payments.ts";
 import { answerIn } from "../../src/rails/challenge/answers.ts";
 import type { ShopAnswer } from "../../src/rails/challenge/orders.ts";
 import type { Offer } from "../../src/rails/challenge/protocols/offer.ts";
+import type { Hand } from "../../src/rails/challenge/rail.ts";
 import type { ShopRequest } from "../../src/rails/challenge/shops.ts";
 import type { HandlerDependencies } from "./dependencies.ts";
 import { profileOf } from "./dependencies.ts";
@@ -94,7 +95,9 @@ export function purchaseHandlers(dependencies: HandlerDependencies): PurchaseHan
     if (purchases === null) return refused(refusal("NO_PAYABLE_OFFER"));
     const { agent } = principal;
     const { idempotencyKey, purpose } = asked;
-    const hand = { request, offer, answer: null as ShopAnswer | null };
+    const transactionId = newId("txn");
+    const newTransactionId = earlier === null ? transactionId : null;
+    const hand: Hand = { request, offer, newTransactionId, answer: null };
     return purchases.withHand(agent._id, shortHash(idempotencyKey), hand, async () => {
       if (earlier !== null) {
         const now = await payments.goOn(profileOf(agent), earlier.transaction._id, GO_ON_MS);
@@ -112,6 +115,7 @@ export function purchaseHandlers(dependencies: HandlerDependencies): PurchaseHan
           resource: new URL(request.url).href,
           amountMc: offer.amountMc,
           payloadHash: hash,
+          transactionId,
         },
       } as const;
       const paid = await payments.pay(payerOf(principal), order, deadline);

@@ -14,6 +14,8 @@ export interface Purchase {
   readonly amountMc: number;
   /** Hash of all that the client sent; the price may change until it is paid. */
   readonly payloadHash: string;
+  /** Id of the transaction, if this is the first request under its key. */
+  readonly transactionId: string;
 }
 
 /** A parsed request for a payment. */
@@ -49,7 +51,7 @@ export function unprovenOf(order: PaymentOrder): Omit<PaymentRequest, "proof"> {
     ...(purchase === undefined ? {} : { protocol: purchase.protocol, resource: purchase.resource }),
     amountMc,
     merchantCategory,
-    transactionId: newId("txn"),
+    transactionId: purchase?.transactionId ?? newId("txn"),
     approvalId: newId("apr"),
     keyHash: shortHash(idempotencyKey),
     payloadHash: purchase?.payloadHash ?? payloadHash({ ...rest, amountMc, merchantCategory }),

@@ -66,9 +66,10 @@ const list = (fields: readonly string[], behind: readonly string[] = []): Index 
  * with the status that a list may be narrowed to. The rail is in every key of payments.
  */
 export const LIST_INDEXES: Indexes = {
-  [COLLECTIONS.agents]: [
-    ...AGENT_SCOPES.flatMap((scope) => [list([scope], ["name"]), list([scope, "lifecycle"])]),
-  ],
+  [COLLECTIONS.agents]: AGENT_SCOPES.flatMap((scope) => [
+    list([scope], ["name"]),
+    list([scope, "lifecycle"]),
+  ]),
   [COLLECTIONS.transactions]: [
     { key: SUMMARIZED, name: SUMMARY_INDEX, reader: "sums of payments by day, read from keys alone" },
     {

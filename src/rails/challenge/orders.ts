@@ -140,6 +140,20 @@ export class Orders {
     return { ...found, order };
   }
 
+  /** Stores the first order of a purchase. `there`: another process has stored one, or ended the purchase, and keeps its place. */
+  async insert(agentId: string, transactionId: string, order: Order): Promise<"stored" | "used" | "there"> {
+    const { nonce } = order.offer;
+    const sealed = this.#sealer.seal(ORDER, transactionId, JSON.stringify(order));
+    const own = { _id: transactionId, agentId, sealed, createdAt: this.#clock() };
+    try {
+      await this.#orders.insertOne(nonce === null ? own : { ...own, nonce });
+      return "stored";
+    } catch (error) {
+      if (!isDuplicateKey(error)) throw error;
+      return (await this.#orders.findOne({ _id: transactionId })) === null ? "used" : "there";
+    }
+  }
+
   /** Stores the order, in the place of an earlier one that nothing was signed for. `used`: its nonce is another purchase's. */
   async put(agentId: string, transactionId: string, order: Order): Promise<"stored" | "used"> {
     const { nonce } = order.offer;

@@ -14,7 +14,7 @@ import type {
   RequestPermission,
   SendOutcome,
 } from "../../payments/ports.ts";
-import type { Authorization, Pockets } from "../pocket/pocket.ts";
+import type { Authorization, Authorized, Pockets, PocketTransfer } from "../pocket/pocket.ts";
 import { answerIn } from "./answers.ts";
 import type { Answered, Order, OrderRefusal, Orders, ShopAnswer } from "./orders.ts";
 import { presented, receiptOf, validBeforeOf } from "./protocols/choose.ts";
@@ -56,12 +56,16 @@ const NOT_TAKEN: RailFailure = {
 export interface Hand {
   readonly request: ShopRequest;
   readonly offer: Offer;
+  /** The transaction that the caller has just made up, until it is sent; null: it repeats a key. */
+  newTransactionId: string | null;
   answer: ShopAnswer | null;
 }
 
 interface AskedOrder {
   readonly order: Order;
   readonly isStored: boolean;
+  /** Whether its id is this call's, which sends it for the first time. */
+  readonly isNew: boolean;
 }
 
 /** A paid request that this process alone sends now. */
@@ -124,56 +128,78 @@ export class ChallengeRail implements RailPort {
   }
 
   async #send(profile: AgentProfile, payment: Payment, permit: number): Promise<SendOutcome> {
-    const known = await this.query(payment);
+    const isNew = this.#isNew(profile, payment);
+    const known = isNew ? null : await this.query(payment);
     if (known !== null && known.status !== "pending") return known;
     if (known !== null) return this.#deliver(profile, payment, CONFIRMATION_WAIT_MS);
-    const asked = await this.#orderFor(profile, payment);
+    const asked = await this.#orderFor(profile, payment, isNew);
     return "status" in asked ? asked : this.#pay(profile, payment, permit, asked);
   }
 
+  /** Whether this is the first call for a payment that its caller has just made up. */
+  #isNew({ agentId }: AgentProfile, { request: { keyHash, transactionId } }: Payment): boolean {
+    const hand = this.#hands.get(handKey(agentId, keyHash));
+    if (hand?.newTransactionId !== transactionId) return false;
+    hand.newTransactionId = null;
+    return true;
+  }
+
   /** The caller's order; without a caller the stored one. */
-  async #orderFor(profile: AgentProfile, payment: Payment): Promise<AskedOrder | RailOutcome> {
+  async #orderFor(
+    profile: AgentProfile,
+    payment: Payment,
+    isNew: boolean,
+  ): Promise<AskedOrder | RailOutcome> {
     const { amountMc, recipient, transactionId } = payment.request;
     const hand = this.#hands.get(handKey(profile.agentId, payment.request.keyHash));
     if (hand === undefined) {
       const order = (await this.#dependencies.orders.of(transactionId))?.order ?? null;
-      return order === null ? PENDING : { order, isStored: true };
+      return order === null ? PENDING : { order, isStored: true, isNew };
     }
     const { offer, request } = hand;
     if (offer.amountMc !== amountMc || offer.payTo !== getAddress(recipient))
       return this.#refuse(profile, payment, PRICE_CHANGED);
     const { frame, nonce, timeoutSeconds, units } = offer;
     const order = { request, offer: { frame, nonce, timeoutSeconds, units: String(units) } };
-    return { order, isStored: false };
+    return { order, isStored: false, isNew };
   }
 
   async #pay(
     profile: AgentProfile,
     payment: Payment,
     permit: number,
-    { isStored, order }: AskedOrder,
+    { isNew, isStored, order }: AskedOrder,
   ): Promise<SendOutcome> {
     const { clock, orders, pockets } = this.#dependencies;
     const { recipient, transactionId } = payment.request;
     const { agentId } = profile;
     const units = BigInt(order.offer.units);
-    const [stored, funding] = await Promise.all([
-      isStored ? "stored" : orders.put(agentId, transactionId, order),
-      pockets.fund(profile, transactionId, units, FUNDING_WAIT_MS),
-    ]);
-    if (stored === "used") return this.#refuse(profile, payment, CHALLENGE_OVER);
-    if (funding.status === "failed") return this.#refuse(profile, payment, funding);
-    if (funding.status === "pending") return PENDING;
-    const transfer = {
+    const transferNow = (): PocketTransfer => ({
       to: getAddress(recipient),
       units,
       validAfter: 0,
       validBefore: validBeforeOf(order.offer, clock().getTime()),
       // Even without its records the service could not have two settled for one payment.
       nonce: order.offer.nonce ?? keccak256(stringToBytes(`${transactionId}/1`)),
+    });
+    const [stored, funding, prepared] = await Promise.all([
+      isStored ? "stored" : orders[isNew ? "insert" : "put"](agentId, transactionId, order),
+      pockets.fund(profile, transactionId, units, FUNDING_WAIT_MS),
+      isNew ? pockets.prepare(agentId, transferNow()) : null,
+    ]);
+    if (stored === "there") return this.#sendAgain(profile, payment, permit);
+    if (stored === "used") return this.#refuse(profile, payment, CHALLENGE_OVER);
+    if (funding.status === "failed") return this.#refuse(profile, payment, funding);
+    if (funding.status === "pending") return PENDING;
+    const authorize = async (): Promise<Authorized> => {
+      const transfer = transferNow();
+      // What waited for a top-up would be over too early.
+      const isInTime = prepared !== null && transfer.validBefore <= prepared.transfer.validBefore + 1;
+      const first = isInTime ? await pockets.authorizeFirst(agentId, transactionId, prepared, permit) : null;
+      return first ?? pockets.authorize(agentId, transactionId, transfer, permit);
     };
     const [authorized, isOurTurn] = await Promise.all([
-      pockets.authorize(agentId, transactionId, transfer, permit),
+      authorize(),
       orders.beginPresenting(transactionId, PRESENTING_MS),
     ]);
     if (authorized.kind === "signed") {
@@ -191,6 +217,14 @@ export class ChallengeRail implements RailPort {
       case "used":
         return this.#deliver(profile, payment, CONFIRMATION_WAIT_MS);
     }
+  }
+
+  /** Sends what was stored or ended by another process while this one was suspended, and leaves no money set aside for an end. */
+  async #sendAgain(profile: AgentProfile, payment: Payment, permit: number): Promise<SendOutcome> {
+    const outcome = await this.#send(profile, payment, permit);
+    if (outcome.status !== "pending" && outcome.status !== "fenced")
+      await this.#dependencies.pockets.release(profile.agentId, payment.request.transactionId);
+    return outcome;
   }
 
   /** Sends the paid request, unless it was answered, and waits so long for a final block. */

@@ -1,4 +1,4 @@
-import { setTimeout as sleep } from "node:timers/promises";
+import { setImmediate as nextTurn, setTimeout as sleep } from "node:timers/promises";
 import { LRUCache } from "lru-cache";
 import { type Address, encodeFunctionData, type Hex } from "viem";
 import type { ChainConfig } from "../../chain/config.ts";
@@ -25,6 +25,7 @@ import {
   type Funding,
   type Pockets,
   type PocketTransfer,
+  type Prepared,
 } from "./pocket.ts";
 import type { PocketKeys } from "./pocket-keys.ts";
 import { type PocketRecord, type PocketRecords, reservedUnits, type TopUp } from "./reservations.ts";
@@ -126,6 +127,29 @@ export class AgentPockets implements Pockets {
     }
   }
 
+  async prepare(agentId: string, transfer: PocketTransfer): Promise<Prepared> {
+    const [{ blockNumber: signedAtBlock }, signature] = await Promise.all([
+      this.#dependencies.rpc.head(),
+      // What is sent meanwhile goes out first: signing occupies the process for milliseconds.
+      nextTurn().then(() => this.#sign(agentId, transfer)),
+    ]);
+    return { transfer, signedAtBlock, signature };
+  }
+
+  async authorizeFirst(
+    agentId: string,
+    transactionId: string,
+    { transfer, ...signed }: Prepared,
+    permit: number,
+  ): Promise<Authorized | null> {
+    if (!this.#areGoodTimes(transfer)) return null;
+    const own = { ...transfer, ...signed, transactionId, agentId };
+    const authorization = { ...own, number: 1, from: this.addressOf(agentId) };
+    const recorded = await this.#dependencies.authorizations.record(authorization, permit);
+    if (recorded === "taken") return null;
+    return recorded === "fenced" ? { kind: "fenced" } : { kind: "signed", authorization };
+  }
+
   async authorize(
     agentId: string,
     transactionId: string,
@@ -149,8 +173,7 @@ export class AgentPockets implements Pockets {
       const aside = pocket?.reservations.find((each) => each.transactionId === transactionId);
       if (pocket?.isClosed !== false || aside === undefined || aside.units < transfer.units)
         return { kind: "unfunded" };
-      const leftSeconds = transfer.validBefore - this.#nowSeconds();
-      if (leftSeconds <= 0 || leftSeconds > AUTHORIZATION_SECONDS_MAX) return { kind: "bad_times" };
+      if (!this.#areGoodTimes(transfer)) return { kind: "bad_times" };
       const { nonce, to, units, validAfter, validBefore } = transfer;
       const own = { nonce, to, units, validAfter, validBefore, transactionId, agentId, signedAtBlock };
       const signature = await this.#sign(agentId, transfer);
@@ -312,6 +335,11 @@ export class AgentPockets implements Pockets {
       isRepeated: true,
     } as const;
     await broadcast((await outbox.record([call])).values());
+  }
+
+  #areGoodTimes({ validBefore }: PocketTransfer): boolean {
+    const leftSeconds = validBefore - this.#nowSeconds();
+    return leftSeconds > 0 && leftSeconds <= AUTHORIZATION_SECONDS_MAX;
   }
 
   #nowSeconds(): number {

@@ -45,16 +45,20 @@ async function read(
   asked: Asked,
   isExpectedUsed: boolean,
 ): Promise<AuthorizationState> {
-  const final = await rpc.finalBlock();
-  if (final === null) return { kind: "open" };
   const { from, nonce, signedAtBlock, validBefore } = asked;
   const search = { rpc, token: config.token, from, nonce };
-  const within = (fromBlock: bigint): Promise<AuthorizationState | null> => {
+  const [final, expected] = await Promise.all([
+    rpc.finalBlock(),
+    // Nodes may refuse a range this long: then the event is searched as any other.
+    isExpectedUsed ? eventOf(search, signedAtBlock, "latest").catch(() => null) : null,
+  ]);
+  if (final === null) return { kind: "open" };
+  if (expected !== null && expected.blockNumber <= final.number) return expected.state;
+  const within = async (fromBlock: bigint): Promise<AuthorizationState | null> => {
     const last = fromBlock + BLOCKS_PER_CALL - 1n;
-    return eventOf(search, fromBlock, last < final.number ? last : final.number);
+    const event = await eventOf(search, fromBlock, last < final.number ? last : final.number);
+    return event?.state ?? null;
   };
-  const expected = isExpectedUsed && signedAtBlock <= final.number ? await within(signedAtBlock) : null;
-  if (expected !== null) return expected;
   const contract = { address: config.token, abi: ABI, functionName: "authorizationState" } as const;
   const isUsed = await rpc.answer(
     rpc.client.readContract({ ...contract, args: [from, nonce], blockNumber: final.stateAt }),
@@ -78,11 +82,16 @@ interface Search {
   readonly nonce: Hex;
 }
 
+interface Event {
+  readonly state: AuthorizationState;
+  readonly blockNumber: bigint;
+}
+
 async function eventOf(
   { from, nonce, rpc, token }: Search,
   fromBlock: bigint,
-  toBlock: bigint,
-): Promise<AuthorizationState | null> {
+  toBlock: bigint | "latest",
+): Promise<Event | null> {
   const common = {
     address: token,
     args: { authorizer: from, nonce },
@@ -95,6 +104,12 @@ async function eventOf(
     rpc.answer(rpc.client.getLogs({ ...common, event: CANCELED })),
   ]);
   const [settled] = used.filter(({ args }) => args.authorizer === from && args.nonce === nonce);
-  if (settled !== undefined) return { kind: "used", txHash: settled.transactionHash };
-  return canceled.length > 0 ? { kind: "dead" } : null;
+  if (settled !== undefined) {
+    const { blockNumber, transactionHash: txHash } = settled;
+    return { state: { kind: "used", txHash }, blockNumber };
+  }
+  const [cancellation] = canceled;
+  return cancellation === undefined
+    ? null
+    : { state: { kind: "dead" }, blockNumber: cancellation.blockNumber };
 }

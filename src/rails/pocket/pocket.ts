@@ -50,6 +50,14 @@ export type Authorized =
   /** The transfer is good for longer than `AUTHORIZATION_SECONDS_MAX`, or over already. Nothing is signed. */
   | { readonly kind: "bad_times" };
 
+/** A transfer whose signature is made, and is in this process alone. */
+export interface Prepared {
+  readonly transfer: PocketTransfer;
+  /** The chain's newest block before it was signed. */
+  readonly signedAtBlock: bigint;
+  readonly signature: Hex;
+}
+
 /** State of an authorization by a final block. */
 export type AuthorizationState =
   | { readonly kind: "open" }
@@ -69,9 +77,21 @@ export interface Pockets {
    * the agent's wallet where it does not, and waits so long for that. May be repeated by any process, with the same units.
    */
   fund(profile: AgentProfile, transactionId: string, units: bigint, withinMs: number): Promise<Funding>;
+  /** Makes a signature ahead, while other things are waited for. Nothing is recorded, and it must not leave the process. */
+  prepare(agentId: string, transfer: PocketTransfer): Promise<Prepared>;
   /**
-   * Records the transfer as the payment's next authorization, where no fence above the permit is in its place, and only then signs.
-   * Of concurrent calls one is recorded, and all get that one. May be repeated.
+   * Records what was prepared as the first authorization of a payment that `fund` has just set money aside for. Null: another one is
+   * in its place, or it is over soon; ask `authorize`.
+   */
+  authorizeFirst(
+    agentId: string,
+    transactionId: string,
+    prepared: Prepared,
+    permit: number,
+  ): Promise<Authorized | null>;
+  /**
+   * Records the transfer as the payment's next authorization, where no fence above the permit is in its place. Its signature leaves the
+   * process only then. Of concurrent calls one is recorded, and all get that one. May be repeated.
    */
   authorize(
     agentId: string,

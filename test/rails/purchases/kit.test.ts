@@ -100,6 +100,7 @@ async function purchaseScene(): Promise<RailScene> {
       const hand = {
         request: { url: `${shop.url}/`, method: "GET", headers: {}, body: null },
         offer,
+        newTransactionId: request.transactionId,
         answer: null,
       };
       for (const each of rails) void each.withHand(profile.agentId, request.keyHash, hand, () => never);
