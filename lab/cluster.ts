@@ -5,6 +5,7 @@ import { playRounds } from "./chaos/rounds.ts";
 import { withSite } from "./chaos/run.ts";
 import { Cluster } from "./cluster/cluster.ts";
 import { EVENT_NAMES, eventOf, type EventName } from "./cluster/events.ts";
+import { tableText } from "./cluster/table.ts";
 import { SEED_MAX, wholeUpTo } from "./option-values.ts";
 import { freshSeed, Random } from "./random.ts";
 
@@ -55,7 +56,7 @@ try {
       }),
   );
   if (json) process.stdout.write(`${JSON.stringify(result)}\n`);
-  else say(summaryText(result, "cluster"));
+  else say(`${summaryText(result, "cluster")}\n${tableText(result)}`);
   process.exitCode = result.passed ? 0 : 1;
 } catch (error) {
   process.stderr.write(`error: the run broke off: ${reasonOf(error)}\n`);

@@ -19,6 +19,8 @@ export interface RoundResult {
   /** Longest time in which no payment was answered, of all projects together and of the worst one. */
   readonly gapMs: number;
   readonly worstProjectGapMs: number;
+  /** Processor time of each component under the load, per payment; null: not measured. */
+  readonly processorMsPerPayment: Readonly<Record<string, number>> | null;
   /** From the end of the load until nothing was left to do. */
   readonly settledMs: number;
   /** Empty: the books agree. */

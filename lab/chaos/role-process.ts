@@ -47,12 +47,20 @@ export class RoleProcess {
   #stopping = false;
   #restarts = 0;
   #running: Promise<void> = Promise.resolve();
+  /** Resolves when the process may be started again. */
+  #released: Promise<unknown> = Promise.resolve();
 
   constructor(options: RoleOptions) {
     this.name = options.name;
     this.role = options.role;
     this.#options = options;
     this.#log = createWriteStream(join(options.logDir, `${options.name}.log`), { flags: "a" });
+  }
+
+  get pid(): number {
+    const pid = this.#child?.pid;
+    if (pid === undefined) throw new Error(`${this.name} is not running`);
+    return pid;
   }
 
   start(): void {
@@ -95,13 +103,21 @@ export class RoleProcess {
 
   /** Ends it gently and starts it again. Resolves when it is ready. */
   async renew(): Promise<void> {
+    const release = await this.hold();
+    release();
+    await this.ready();
+  }
+
+  /** Ends it gently. It is started again once the returned function is called. */
+  async hold(): Promise<() => void> {
     if (this.#child === null) throw new Error(`${this.name} is not running`);
+    this.#released = once(this.#events, "released");
     this.#killed = true;
     this.#isReady = false;
     const child = this.#child;
     child.kill("SIGTERM");
     if (child.exitCode === null && child.signalCode === null) await once(child, "close");
-    await this.ready();
+    return () => void this.#events.emit("released");
   }
 
   /** Ends it for good: gently only where it is to leave nothing behind that others must repair. */
@@ -121,6 +137,7 @@ export class RoleProcess {
       if (this.#stopping) return;
       if (!this.#killed && wasReady) this.#endings.push(`${this.name} ended by itself: ${ended}`);
       if (!this.#killed && !wasReady) this.#restarts += 1;
+      await this.#released;
       await new Promise((resolve) => setTimeout(resolve, AGAIN_AFTER_MS));
     }
   }

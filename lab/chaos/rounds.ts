@@ -54,6 +54,15 @@ const differencesIn = (reader: Reader, scope: Scope): Promise<readonly string[]>
     .books(scope)
     .then(compare, (error: unknown) => [`the books can't be read: ${reasonsOf(error).join(": ")}`]);
 
+const perPayment = (
+  before: Readonly<Record<string, number>>,
+  after: Readonly<Record<string, number>>,
+  payments: number,
+): Readonly<Record<string, number>> =>
+  Object.fromEntries(
+    Object.entries(after).map(([name, ms]) => [name, (ms - (before[name] ?? 0)) / Math.max(1, payments)]),
+  );
+
 interface CurrentBooks {
   readonly reader: Reader;
   readonly aging: Aging;
@@ -133,6 +142,7 @@ class Rounds {
       prepared.push({ tenant, brief: await tenant.createBrief(round) });
     }
     tickets.takeAnswers();
+    const processorBefore = (disaster.isQuiet === true ? this.#options.site.processorMs?.() : null) ?? null;
     const startedAt = performance.now();
     const acts = prepared.map(({ brief, tenant }, index): Acts => {
       const own = random.fork(`tenant ${String(index)}`);
@@ -154,6 +164,7 @@ class Rounds {
     const endedAt = performance.now();
     await Promise.all(acts.flatMap(({ changes, load }) => [load.stop(), changes.stop()]));
     const answers = tickets.takeAnswers();
+    const processorAfter = this.#options.site.processorMs?.() ?? {};
     const gapOf = (tenant: Tenant): number => {
       const ids = new Set(tenant.agents.map(({ id }) => id));
       const own = answers.filter(({ agentId }) => ids.has(agentId));
@@ -172,6 +183,8 @@ class Rounds {
       slowestAnswerMs: tickets.takeSlowestMs(),
       gapMs: longestGapMs(answers, { startedAt, endedAt }),
       worstProjectGapMs: Math.max(...tenants.map(gapOf)),
+      processorMsPerPayment:
+        processorBefore === null ? null : perPayment(processorBefore, processorAfter, answers.length),
       settledMs: settled.ms,
       differences: [...settled.differences, ...this.#newOddities()],
     };

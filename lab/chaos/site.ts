@@ -25,6 +25,8 @@ export interface Site {
   readonly endings: readonly string[];
   /** Reason for which an engine stays down for good; null: none does. */
   readonly fatal: string | null;
+  /** Returns the processor time that each component has used so far, in milliseconds. */
+  processorMs?(): Readonly<Record<string, number>>;
 }
 
 export interface Struck {
@@ -46,6 +48,8 @@ export interface Accomplices {
 export interface Disaster {
   /** Whether the service's clocks stay right. */
   readonly areClocksCorrect: boolean;
+  /** Whether every process lives on, so that its processor time can be measured. */
+  readonly isQuiet?: boolean;
   /** Does it, at once. */
   strike(accomplices: Accomplices, random: Random): Struck;
 }

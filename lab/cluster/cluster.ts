@@ -11,6 +11,7 @@ import { cleanEnvironment } from "../chaos/engines.ts";
 import { Letterbox } from "../chaos/letterbox.ts";
 import { type Role, RoleProcess } from "../chaos/role-process.ts";
 import type { Addresses, Site } from "../chaos/site.ts";
+import { treeMs } from "../../test/support/processor-time.ts";
 import { Database } from "./database.ts";
 import type { Member } from "./member.ts";
 import { startProxy } from "./proxy.ts";
@@ -36,6 +37,8 @@ interface Engines {
   readonly letterbox: Letterbox;
 }
 
+const sumOfMs = (pids: readonly number[]): number => pids.reduce((sum, pid) => sum + treeMs(pid), 0);
+
 /** Two servers and two workers on engines as companies run them, all on loopback. */
 export class Cluster implements Site {
   readonly addresses: Addresses;
@@ -49,6 +52,8 @@ export class Cluster implements Site {
   readonly servers: readonly RoleProcess[];
   #workers: readonly RoleProcess[] = [];
   readonly #engines: Engines;
+  /** Folder of all data. */
+  readonly folder: string;
   readonly #logDir: string;
   readonly #gone: string[] = [];
   #builds = 0;
@@ -58,14 +63,16 @@ export class Cluster implements Site {
     place: {
       readonly ports: { readonly http: number; readonly temporal: number };
       readonly servers: readonly number[];
+      readonly dataDir: string;
       readonly logDir: string;
     },
   ) {
     const { chain, database, letterbox, line, set, temporal } = engines;
-    const { logDir, ports, servers } = place;
+    const { dataDir, logDir, ports, servers } = place;
     const temporalAddress = `${LOOPBACK}:${String(ports.temporal)}`;
     this.#engines = engines;
     this.#logDir = logDir;
+    this.folder = dataDir;
     this.database = database;
     this.letterbox = letterbox;
     this.line = line;
@@ -137,7 +144,7 @@ export class Cluster implements Site {
       const line = await startChainProxy(chain.chain.directUrl);
       const letterbox = await Letterbox.open();
       const engines = { set, database, temporal, proxy, chain, line, letterbox };
-      const cluster = new Cluster(engines, { ports, servers, logDir });
+      const cluster = new Cluster(engines, { ports, servers, dataDir, logDir });
       undo.push(() => cluster.#stopRoles());
       say("namespace, search attributes, indexes: `admin prepare`");
       await prepare(cluster.env);
@@ -155,8 +162,12 @@ export class Cluster implements Site {
     return this.#workers;
   }
 
+  get roles(): readonly RoleProcess[] {
+    return [...this.servers, ...this.#workers];
+  }
+
   get endings(): readonly string[] {
-    return [...this.#gone, ...[...this.servers, ...this.#workers].flatMap(({ endings }) => endings)];
+    return [...this.#gone, ...this.roles.flatMap(({ endings }) => endings)];
   }
 
   get fatal(): string | null {
@@ -164,6 +175,18 @@ export class Cluster implements Site {
     return (
       [set, database, this.#engines.proxy, ...temporal].find(({ fatal }) => fatal !== null)?.fatal ?? null
     );
+  }
+
+  processorMs(): Readonly<Record<string, number>> {
+    const { database, servers, set, temporal } = this;
+    return {
+      servers: sumOfMs(servers.map(({ pid }) => pid)),
+      workers: sumOfMs(this.#workers.map(({ pid }) => pid)),
+      Temporal: sumOfMs(temporal.map(({ pid }) => pid)),
+      PostgreSQL: treeMs(database.pid),
+      MongoDB: sumOfMs(set.pids),
+      haproxy: treeMs(this.#engines.proxy.pid),
+    };
   }
 
   /** Starts workers of a new build beside the old ones, gives them all tasks, and ends the old ones. */
@@ -198,7 +221,7 @@ export class Cluster implements Site {
   }
 
   async #stopRoles(): Promise<void> {
-    await Promise.all([...this.servers, ...this.#workers].map((role) => role.stop()));
+    await Promise.all(this.roles.map((role) => role.stop()));
   }
 
   #role(role: Role, name: string, more: NodeJS.ProcessEnv): RoleProcess {

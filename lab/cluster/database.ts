@@ -1,6 +1,6 @@
 import { execFile } from "node:child_process";
 import { chmod, chown, mkdir, readdir, readFile, writeFile } from "node:fs/promises";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
 import { childEnvironment } from "../../src/engines/environment.ts";
@@ -29,9 +29,12 @@ export interface DatabaseOptions {
 /** PostgreSQL for Temporal. */
 export class Database {
   readonly #member: Member;
+  /** Settings of PostgreSQL's own tools. */
+  readonly settings: NodeJS.ProcessEnv;
 
-  private constructor(member: Member) {
+  private constructor(member: Member, settings: NodeJS.ProcessEnv) {
     this.#member = member;
+    this.settings = settings;
   }
 
   static async start({ dataDir, env, password, port, tools }: DatabaseOptions): Promise<Database> {
@@ -72,7 +75,13 @@ export class Database {
       remedy: "See its log.",
       ready: (signal) => untilAccepts(port, signal),
     });
-    return new Database(await member.start());
+    const settings = { PGHOST: LOOPBACK, PGPORT: String(port), PGUSER: DATABASE_USER, PGPASSWORD: password };
+    const path = `${dirname(tools.postgres)}:${env["PATH"] ?? ""}`;
+    return new Database(await member.start(), { ...settings, PATH: path });
+  }
+
+  get pid(): number {
+    return this.#member.pid;
   }
 
   get fatal(): string | null {

@@ -3,16 +3,20 @@ import type { Disaster } from "../chaos/site.ts";
 import type { Random } from "../random.ts";
 import type { Cluster } from "./cluster.ts";
 import type { Member } from "./member.ts";
+import { restoreEngines } from "./restore.ts";
 
 const HALT_MS = 10_000;
+const QUIET_MS = 20_000;
 
 interface Event {
   readonly what: string;
   readonly kills: number;
+  readonly isQuiet?: boolean;
   readonly happen: (cluster: Cluster, random: Random) => Promise<unknown>;
 }
 
 const EVENTS = {
+  none: { what: "nothing", kills: 0, isQuiet: true, happen: () => sleep(QUIET_MS) },
   worker: {
     what: "kill -9 of a worker",
     kills: 1,
@@ -58,6 +62,11 @@ const EVENTS = {
       for (const server of servers) await server.renew();
     },
   },
+  restore: {
+    what: "both engines restored, Temporal from the older backup",
+    kills: 0,
+    happen: (cluster) => restoreEngines(cluster),
+  },
 } satisfies Record<string, Event>;
 
 export type EventName = keyof typeof EVENTS;
@@ -65,9 +74,10 @@ export const EVENT_NAMES = Object.keys(EVENTS).filter((name): name is EventName 
 
 /** The event of that name, as a disaster of a round. */
 export function eventOf(name: EventName, cluster: Cluster): Disaster {
-  const { happen, kills, what }: Event = EVENTS[name];
+  const { happen, isQuiet = false, kills, what }: Event = EVENTS[name];
   return {
     areClocksCorrect: true,
+    isQuiet,
     strike: (_accomplices, random) => ({ what, kills, over: happen(cluster, random) }),
   };
 }

@@ -30,11 +30,13 @@ export interface ReplicaSetOptions {
 export class ReplicaSet {
   readonly #hosts: readonly string[];
   readonly #members: readonly Member[];
+  readonly #folders: readonly string[];
   readonly #passwords = { root: secret(), service: secret() };
 
-  private constructor(hosts: readonly string[], members: readonly Member[]) {
+  private constructor(hosts: readonly string[], members: readonly Member[], folders: readonly string[]) {
     this.#hosts = hosts;
     this.#members = members;
+    this.#folders = folders;
   }
 
   /** `database`: the one that the service's account may read and write, and nothing else. */
@@ -43,10 +45,12 @@ export class ReplicaSet {
     const keyFile = join(dataDir, "mongodb.key");
     await writeFile(keyFile, randomBytes(48).toString("base64"), { mode: 0o600 });
     const members: Member[] = [];
+    const folders: string[] = [];
     for (const port of ports) {
       const name = `mongod-${String(members.length + 1)}`;
       const dbpath = join(dataDir, name);
       await mkdir(dbpath);
+      folders.push(dbpath);
       const args = [
         ["--dbpath", dbpath, "--bind_ip", LOOPBACK, "--port", String(port), "--nounixsocket"],
         ["--replSet", SET, "--keyFile", keyFile, "--oplogSize", "256"],
@@ -69,6 +73,7 @@ export class ReplicaSet {
     const set = new ReplicaSet(
       ports.map((port) => `${LOOPBACK}:${String(port)}`),
       members,
+      folders,
     );
     await set.#initiate(database);
     return set;
@@ -95,6 +100,10 @@ export class ReplicaSet {
     const hosts = this.#hosts.join(",");
     const password = this.#passwords[account];
     return `mongodb://${account}:${password}@${hosts}/${database}?replicaSet=${SET}&authSource=admin`;
+  }
+
+  get pids(): readonly number[] {
+    return this.#members.map(({ pid }) => pid);
   }
 
   get fatal(): string | null {
@@ -136,6 +145,17 @@ export class ReplicaSet {
 
   async killPrimary(): Promise<void> {
     await (await this.primary()).killAndAwaitRestart();
+    await this.secondaries(this.#hosts.length - 1);
+  }
+
+  /** Stops all members, the primary last; starts them again after the work on their folders, of which the first was the primary's. */
+  async away(work: (folders: readonly string[]) => Promise<void>): Promise<void> {
+    const primary = this.#members.indexOf(await this.primary());
+    const others = [...this.#members.keys()].filter((index) => index !== primary);
+    const order = [primary, ...others];
+    for (const index of order.toReversed()) await memberAt(this.#members, index).stop();
+    await work(order.map((index) => this.#folders[index] ?? ""));
+    await Promise.all(this.#members.map((member) => member.start()));
     await this.secondaries(this.#hosts.length - 1);
   }
 

@@ -1,5 +1,5 @@
-import { Command, InvalidArgumentError } from "commander";
-import { shownOf } from "../../src/lib/plain-error.ts";
+import { Command, InvalidArgumentError, Option } from "commander";
+import { PlainError, shownOf } from "../../src/lib/plain-error.ts";
 import type { SetPlanInput } from "./set-plan.ts";
 
 // Each command loads what it needs by itself, so that none waits for what the others need.
@@ -21,6 +21,7 @@ const percent = (value: string): number => {
 /** Time in which a new build's workers start. */
 const WORKERS_SECONDS = 120;
 
+const sayLine = (line: string): void => void process.stderr.write(`${line}\n`);
 const sayEntries = (entries: number): void => void process.stderr.write(`${entries} entries …\n`);
 
 /** Every command with its options. */
@@ -52,7 +53,7 @@ program
       buildId,
       percentage: percentage ?? null,
       patienceMs: (patience ?? WORKERS_SECONDS) * 1_000,
-      onProgress: (line) => void process.stderr.write(`${line}\n`),
+      onProgress: sayLine,
     });
     process.stdout.write(`${JSON.stringify(rolledOut)}\n`);
   });
@@ -119,7 +120,7 @@ program
       isCheck: check,
       retire: retire ?? null,
       newSessionKey,
-      onProgress: (line) => void process.stderr.write(`${line}\n`),
+      onProgress: sayLine,
     });
     process.stdout.write(`${JSON.stringify(result)}\n`);
   });
@@ -173,7 +174,7 @@ program
       organizationId: organization ?? null,
       repair,
       patienceMs: (patience ?? PATIENCE_SECONDS) * 1_000,
-      onProgress: (line) => void process.stderr.write(`${line}\n`),
+      onProgress: sayLine,
     });
     process.stdout.write(`${json ? reconciledJson(result) : reconciledText(result)}\n`);
     if (result.left.length > 0) process.exitCode = 1;
@@ -184,17 +185,25 @@ program
   .description(
     "Restarts the lost ledger of a project from the records and compares everything afterwards; exits with 1 if anything differs. Without --yes it only prints what it would start.",
   )
-  .requiredOption("--project <id>", "the project whose ledger is lost")
+  .addOption(new Option("--project <id>", "the project whose ledger is lost").conflicts("all"))
+  .option("--all", "every ledger that is lost or behind its records; compares nothing", false)
   .option("--yes", "starts the ledger", false)
   .option("--json", "prints one JSON object", false)
-  .action(async ({ json, project, yes }: RestoreFlags) => {
-    const { restoreLedger } = await import("./restore-ledger/restore-ledger.ts");
-    const { restoredJson, restoredText } = await import("./restore-ledger/text.ts");
+  .action(async ({ all, json, project, yes }: RestoreFlags) => {
+    const { restoreLedger, restoreLedgers } = await import("./restore-ledger/restore-ledger.ts");
+    const { restoredAllText, restoredJson, restoredText } = await import("./restore-ledger/text.ts");
+    if (all) {
+      const result = await restoreLedgers(process.env, { isConfirmed: yes, onProgress: sayLine });
+      process.stdout.write(`${json ? JSON.stringify(result) : restoredAllText(result)}\n`);
+      if (result.refused.length > 0) process.exitCode = 1;
+      return;
+    }
+    if (project === undefined) throw new PlainError("Name a project with --project, or give --all.");
     const result = await restoreLedger(process.env, {
       projectId: project,
       isConfirmed: yes,
       patienceMs: PATIENCE_SECONDS * 1_000,
-      onProgress: (line) => void process.stderr.write(`${line}\n`),
+      onProgress: sayLine,
     });
     process.stdout.write(`${json ? restoredJson(result) : restoredText(result)}\n`);
     if ((result.differences?.length ?? 0) > 0) process.exitCode = 1;
@@ -208,7 +217,7 @@ program
   .requiredOption("--project <id>", "the project whose records are behind")
   .option("--yes", "lets it go on", false)
   .option("--json", "one object on standard output", false)
-  .action(async ({ json, project, yes }: RestoreFlags) => {
+  .action(async ({ json, project, yes }: AcceptFlags) => {
     const { acceptedText, acceptRecords } = await import("./restore-ledger/accept-records.ts");
     const result = await acceptRecords(process.env, { projectId: project, isConfirmed: yes });
     process.stdout.write(`${json ? JSON.stringify(result) : acceptedText(result)}\n`);
@@ -243,10 +252,15 @@ interface VerifyFlags {
   readonly json: boolean;
 }
 
-interface RestoreFlags {
+interface AcceptFlags {
   readonly project: string;
   readonly yes: boolean;
   readonly json: boolean;
+}
+
+interface RestoreFlags extends Omit<AcceptFlags, "project"> {
+  readonly project?: string;
+  readonly all: boolean;
 }
 
 interface ReconcileFlags {

@@ -51,7 +51,7 @@ export function requestNotes(logger: Logger, metrics: Metrics): RequestHandler {
       const { id: requestId, operations, refusals } = note;
       const ms = performance.now() - began;
       const operation = operations.length === 0 ? null : operations.join(",");
-      metrics.requestEnded({ surface, operations, status, refusals, seconds: ms / 1_000 });
+      within(() => metrics.requestEnded({ surface, operations, status, refusals, seconds: ms / 1_000 }));
       const line = {
         requestId,
         surface,

@@ -22,6 +22,9 @@ export function switchTracing(on: boolean): void {
   isOn = on;
 }
 
+/** Whether this process makes spans. */
+export const isTracing = (): boolean => isOn;
+
 export interface SpanOptions {
   readonly attributes?: Attributes;
   /** Headers of the request or record that caused the work; without, the span at hand did. */
@@ -130,4 +133,10 @@ export function traceHeaders(): Readonly<Record<string, string>> {
 export function traceFields(): { readonly trace_id?: string; readonly span_id?: string } {
   const span = isOn ? trace.getActiveSpan()?.spanContext() : undefined;
   return span === undefined ? {} : { trace_id: span.traceId, span_id: span.spanId };
+}
+
+/** Labels of an exemplar: the trace at hand where it is exported, else none. */
+export function exemplarLabels(): Readonly<Record<string, string>> {
+  const span = isOn ? trace.getActiveSpan() : undefined;
+  return span?.isRecording() === true ? { trace_id: span.spanContext().traceId } : {};
 }

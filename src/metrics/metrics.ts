@@ -1,5 +1,5 @@
-import { traced } from "../lib/tracing.ts";
-import { Counter, Gauge, Histogram, Registry } from "prom-client";
+import { exemplarLabels, isTracing, traced } from "../lib/tracing.ts";
+import { Counter, Gauge, Histogram, Registry, type RegistryContentType } from "prom-client";
 import type { BlockedProject } from "../actors/blocked-projects.ts";
 import type { ChainRepair } from "../chain/repairs.ts";
 import type { MailOutcome } from "../mail/invite-mail.ts";
@@ -62,12 +62,20 @@ type Known = Readonly<Record<string, readonly string[]>>;
 /** Buckets for receivers, which have 15 s. */
 const ATTEMPT_SECONDS = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 15];
 
+function registryOf(hasExemplars: boolean): Registry<RegistryContentType> {
+  const registry = new Registry<RegistryContentType>();
+  if (hasExemplars) registry.setContentType(Registry.OPENMETRICS_CONTENT_TYPE);
+  return registry;
+}
+
 /**
- * Counters and timers of one process in the format of Prometheus. Names and labels are an interface that
- * docs/metrics.md lists; no label holds a value that a caller chose.
+ * Counters and timers of one process in the format of Prometheus; where the process makes traces in that of OpenMetrics, with an exemplar
+ * in each bucket of payments and requests. Names and labels are an interface that docs/metrics.md lists; no label holds a value that a
+ * caller chose.
  */
 export class Metrics {
-  readonly registry = new Registry();
+  readonly #hasExemplars = isTracing();
+  readonly registry = registryOf(this.#hasExemplars);
   readonly #requests = this.#counter("requests_total", "Requests by how they were answered", [
     "surface",
     "operation",
@@ -267,14 +275,21 @@ export class Metrics {
     buckets: readonly number[] = SECONDS,
   ): Histogram<L> {
     const registers = [this.registry];
-    return new Histogram({ name: PREFIX + name, help, labelNames, buckets: [...buckets], registers });
+    const enableExemplars = this.#hasExemplars;
+    const options = { name: PREFIX + name, help, labelNames, buckets: [...buckets], registers };
+    return new Histogram({ ...options, enableExemplars });
+  }
+
+  #observe(histogram: Histogram, labels: Readonly<Record<string, string>>, value: number): void {
+    if (this.#hasExemplars) histogram.observe({ labels, value, exemplarLabels: exemplarLabels() });
+    else histogram.observe(labels, value);
   }
 
   requestEnded({ operations, refusals, seconds, status, ...request }: EndedRequest): void {
     const surface = request.surface ?? "other";
     for (const operation of operations.length === 0 ? ["none"] : operations) {
       this.#requests.inc({ surface, operation, status: status ?? "aborted" });
-      this.#requestSeconds.observe({ surface, operation }, seconds);
+      this.#observe(this.#requestSeconds, { surface, operation }, seconds);
     }
     for (const code of refusals) {
       this.#refusals.inc({ surface, code });
@@ -296,7 +311,7 @@ export class Metrics {
   }
 
   paymentPhase(rail: Rail, phase: PaymentPhase, seconds: number): void {
-    this.#phases.observe({ rail, phase }, seconds);
+    this.#observe(this.#phases, { rail, phase }, seconds);
   }
 
   /** `result`: how the rail answered, or `no_answer`. */
@@ -332,7 +347,7 @@ export class Metrics {
   }
 
   webhookAttempted(result: "acknowledged" | "failed", seconds: number): void {
-    this.#webhookSeconds.observe({ result }, seconds);
+    this.#observe(this.#webhookSeconds, { result }, seconds);
   }
 
   /** Has a queue's length read at each scrape. */

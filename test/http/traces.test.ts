@@ -34,6 +34,7 @@ describe("traces", () => {
   let spans: readonly Span[] = [];
   let told = "";
   let transactionId = "";
+  let metrics = { type: "", text: "" };
 
   before(async () => {
     collector = createServer((request, response) => {
@@ -59,6 +60,8 @@ describe("traces", () => {
       return Promise.resolve(found ?? null);
     });
     told = String(delivered.headers["traceparent"]);
+    const answered = await fetch(new URL("/metrics", scene.service.baseUrl));
+    metrics = { type: answered.headers.get("content-type") ?? "", text: await answered.text() };
     await scene.service.stop();
     spans = bodies.flatMap((text) =>
       exported
@@ -107,6 +110,19 @@ describe("traces", () => {
     const lines = (await readFile(file, "utf8")).split("\n");
     const line = lines.find((each) => each.includes('"createPayment"'));
     expect(JSON.parse(line ?? "{}")).to.include({ trace_id: TRACE });
+  });
+
+  it("a payment's duration leads to its trace, by an exemplar in the format of OpenMetrics", () => {
+    const { text, type } = metrics;
+    expect(type).to.match(/^application\/openmetrics-text; version=1\.0\.0/);
+    expect(text).to.match(/# EOF\s*$/);
+    const exemplar = `# {trace_id="${TRACE}"}`;
+    const found = text.split("\n").filter((line) => line.includes(exemplar));
+    for (const phase of ["decision", "rail", "record"])
+      expect(text).to.match(
+        new RegExp(`_bucket\\{[^}]*phase="${phase}"\\} \\d+ # \\{trace_id="${TRACE}"\\}`),
+      );
+    expect(found.some((line) => line.includes('operation="createPayment"'))).to.equal(true);
   });
 
   it("nothing that an agent wrote, and no key, is in what was exported", () => {

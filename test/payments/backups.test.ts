@@ -4,7 +4,8 @@ import { expect } from "chai";
 import type { Document } from "mongodb";
 import { COLLECTIONS } from "../../src/store/documents.ts";
 import { acceptRecordsOn } from "../../server/admin/restore-ledger/accept-records.ts";
-import { restoreLedgerOn } from "../../server/admin/restore-ledger/restore-ledger.ts";
+import { reconcileOn } from "../../server/admin/reconcile/reconcile.ts";
+import { restoreLedgerOn, restoreLedgersOn } from "../../server/admin/restore-ledger/restore-ledger.ts";
 import { TemporalCalls } from "../../src/actors/calls.ts";
 import { TemporalActors } from "../../src/actors/temporal.ts";
 import { collectionsOf } from "../../src/store/collections.ts";
@@ -133,9 +134,17 @@ describe("engines from backups of different times", () => {
     expect(await pay(bodyOf(400))).to.equal(UNAVAILABLE);
     expect((await restore(false)).lost).to.match(/^running from a backup, at revision \d+ of \d+$/);
     expect(await pay(lost)).to.equal(UNAVAILABLE);
-    const restored = await restore(true);
-    expect(restored.totals).to.deep.equal({ spentMc: 800_000, reservedMc: 0 });
-    expect(restored.differences).to.deep.equal([]);
+    const everything = { isConfirmed: true, onProgress: () => undefined };
+    const { refused, restored } = await restoreLedgersOn(service.connections, service.env, everything);
+    expect(restored.map(({ totals }) => totals)).to.deep.equal([{ spentMc: 800_000, reservedMc: 0 }]);
+    expect(refused).to.deep.equal([]);
+    const looking = { organizationId: null, repair: false, patienceMs: 30_000, onProgress: () => undefined };
+    const { differences } = await reconcileOn(service.connections, service.env, looking);
+    expect(differences).to.deep.equal([]);
+    expect(await restoreLedgersOn(service.connections, service.env, everything)).to.deep.equal({
+      restored: [],
+      refused: [],
+    });
     expect(await pay(lost)).to.equal(`200 ${second}`);
     expect(await pay(bodyOf(400))).to.equal("201 BUDGET_EXCEEDED");
     expect(await captures()).to.deep.equal([first, second].toSorted());

@@ -1,5 +1,6 @@
 import { WorkflowExecutionAlreadyStartedError } from "@temporalio/client";
 import { setTimeout as sleep } from "node:timers/promises";
+import pLimit from "p-limit";
 import { MongoLedgerRevisions } from "../../../src/store/ledger-revisions.ts";
 import type { ProjectDocument } from "../../../src/store/documents.ts";
 import { staleBackupOf } from "../../../src/domain/ledger/stale-backup.ts";
@@ -24,8 +25,8 @@ export interface RestoreOptions {
   readonly projectId: string;
   /** False: only says what it would restore. */
   readonly isConfirmed: boolean;
-  /** Maximum time that work in progress may look like a difference in the comparison at the end. */
-  readonly patienceMs: number;
+  /** Maximum time that work in progress may look like a difference in the comparison at the end; null: nothing is compared. */
+  readonly patienceMs: number | null;
   readonly onProgress: (line: string) => void;
 }
 
@@ -52,7 +53,7 @@ export interface Restored {
   readonly notes: readonly string[];
   /** Facts that no record has. */
   readonly notKnown: readonly string[];
-  /** Of the whole organization, once the ledger runs; null: it was not started. */
+  /** Of the whole organization, once the ledger runs; null: it was not started, or nothing was compared. */
   readonly differences: readonly Difference[] | null;
 }
 
@@ -63,6 +64,48 @@ export interface Restored {
 export const restoreLedger = (env: NodeJS.ProcessEnv, options: RestoreOptions): Promise<Restored> =>
   connected(env, (connections) => restoreLedgerOn(connections, env, options));
 
+type RestoreAllOptions = Pick<RestoreOptions, "isConfirmed" | "onProgress">;
+
+/** Ledgers restored at the same time: each waits some seconds until nothing of its project is in flight. */
+const LEDGERS_AT_ONCE = 50;
+
+/** Results for all projects whose ledger did not run, or ran behind its records. */
+export interface RestoredAll {
+  readonly restored: readonly Restored[];
+  /** Projects whose ledger could not be restored, with the reason. */
+  readonly refused: readonly { readonly projectId: string; readonly reason: string }[];
+}
+
+/** `restore-ledger --all`, after Temporal was restored from a backup. It compares nothing. */
+export const restoreLedgers = (env: NodeJS.ProcessEnv, options: RestoreAllOptions): Promise<RestoredAll> =>
+  connected(env, (connections) => restoreLedgersOn(connections, env, options));
+
+/** Restores all ledgers on open connections. */
+export async function restoreLedgersOn(
+  connections: Connections,
+  env: NodeJS.ProcessEnv,
+  { isConfirmed, onProgress }: RestoreAllOptions,
+): Promise<RestoredAll> {
+  const projects = collectionsOf(connections.db).projects.find({}, { projection: { _id: 1 } });
+  const ids = (await projects.toArray()).map(({ _id }) => _id);
+  const limit = pLimit(LEDGERS_AT_ONCE);
+  const restored: Restored[] = [];
+  const refused: { projectId: string; reason: string }[] = [];
+  const restore = async (projectId: string): Promise<void> => {
+    const say = (line: string): void => onProgress(`project ${projectId}: ${line}`);
+    const options = { projectId, isConfirmed, patienceMs: null, onProgress: say };
+    try {
+      restored.push(await restoreLedgerOn(connections, env, options));
+    } catch (error) {
+      if (error instanceof LedgerRuns) return;
+      if (!(error instanceof AdminError)) throw error;
+      refused.push({ projectId, reason: error.message });
+    }
+  };
+  await Promise.all(ids.map((id) => limit(() => restore(id))));
+  return { restored, refused };
+}
+
 /** Restores a ledger on open connections. */
 export async function restoreLedgerOn(
   connections: Connections,
@@ -70,7 +113,7 @@ export async function restoreLedgerOn(
   options: RestoreOptions,
 ): Promise<Restored> {
   const { db, temporal } = connections;
-  const { isConfirmed, onProgress, projectId } = options;
+  const { isConfirmed, onProgress, patienceMs, projectId } = options;
   // Before anything is read: nothing is begun without its audit entry.
   const masterKey = isConfirmed ? await requireMasterKey(env) : null;
   if (masterKey !== null) await verifyMasterKey(db, masterKey);
@@ -87,8 +130,10 @@ export async function restoreLedgerOn(
   const { organizationId } = ledger;
   await recordCommand(db, masterKey, entryOf(project, found));
   await start(actors, ledger, now);
+  if (patienceMs === null) return { ...found, isDone: true, differences: null };
   onProgress("the ledger runs; everything is compared");
-  const { differences } = await reconcileOn(connections, env, { ...options, organizationId, repair: false });
+  const comparison = { organizationId, patienceMs, onProgress, repair: false };
+  const { differences } = await reconcileOn(connections, env, comparison);
   return { ...found, isDone: true, differences };
 }
 
@@ -107,13 +152,16 @@ async function lostLedger(
   const state = await stateOf(actors, projectId);
   const stale = staleBackupOf(state, { ledger: 0, recorded, isRead: true });
   if (stale === "records") throw new AdminError(STALE_RECORDS);
-  if (stale === null) throw new AdminError(`The ledger of project ${projectId} runs. Nothing was done.`);
+  if (stale === null) throw new LedgerRuns(`The ledger of project ${projectId} runs. Nothing was done.`);
   if (isConfirmed) {
     await actors.endLedger(projectId, "it is from a backup, and behind its records");
     await untilQuiet(Date.now(), onProgress);
   }
   return `running from a backup, at revision ${String(state.revision)} of ${String(recorded)}`;
 }
+
+/** The ledger needs no restoring. */
+class LedgerRuns extends AdminError {}
 
 const STALE_RECORDS =
   "The ledger runs, and its records are from a backup: it has counted payments that they lack, and a ledger made of them would not. Restore the records, or take them as they are with accept-records. Nothing was done.";

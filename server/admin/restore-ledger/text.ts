@@ -1,7 +1,8 @@
 import { differenceText, plural, shownDifference } from "../reconcile/text.ts";
 import { usedCents } from "../../../src/domain/money.ts";
+import type { Difference } from "../reconcile/difference.ts";
 import { cents } from "../../../src/rails/findings.ts";
-import type { Restored } from "./restore-ledger.ts";
+import type { Restored, RestoredAll } from "./restore-ledger.ts";
 
 /** Returns the report for an operator. */
 export function restoredText(result: Restored): string {
@@ -17,16 +18,24 @@ export function restoredText(result: Restored): string {
     "not known:",
     ...notKnown.map((line) => `  ${line}`),
     ...(differences ?? []).map((difference) => `${differenceText(difference)}\n`),
-    isDone
-      ? verdict(differences?.length ?? 0)
-      : "Nothing was done. With --yes the ledger is started from this.",
+    isDone ? verdict(differences) : "Nothing was done. With --yes the ledger is started from this.",
   ].join("\n");
 }
 
-const verdict = (differences: number): string =>
-  differences === 0
+function verdict(differences: readonly Difference[] | null): string {
+  if (differences === null) return "The ledger runs.";
+  return differences.length === 0
     ? "The ledger runs, and everything agrees."
-    : `The ledger runs; ${plural(differences, "difference")} in the organization.`;
+    : `The ledger runs; ${plural(differences.length, "difference")} in the organization.`;
+}
+
+/** Returns the report on all projects. */
+export const restoredAllText = ({ refused, restored }: RestoredAll): string =>
+  [
+    ...restored.map((each) => `${restoredText(each)}\n`),
+    ...refused.map(({ projectId, reason }) => `project ${projectId}: ${reason}\n`),
+    `${plural(restored.length, "ledger")} lost or behind the records, ${String(refused.length)} of others not restored.`,
+  ].join("\n");
 
 /** Returns the result as one JSON object. */
 export const restoredJson = (result: Restored): string =>
