@@ -9,6 +9,7 @@ const LONG_TESTS = [
   "test/approvals/approval-page.test",
   "test/architecture/changed",
   "test/audit/outbox",
+  "test/build/bundle",
   "test/chaos",
   "test/containers/archive-races",
   "test/containers/caps",
