@@ -1,5 +1,4 @@
 import { join, resolve } from "node:path";
-import ipaddr from "ipaddr.js";
 import { z } from "zod";
 import type { WebhookSettings } from "../src/webhooks/settings.ts";
 import type { Retention } from "../src/store/retention.ts";
@@ -12,10 +11,21 @@ import type { Addresses } from "../src/store/connections.ts";
 import { isLoopback, mailFrom, type MailSettings, mailSettings, smtpUrl } from "../src/mail/settings.ts";
 import { checkedMasterKeySetting, type MasterKeySetting } from "../src/secrets/load-master-key.ts";
 import { ConfigError } from "../src/lib/config-error.ts";
+import {
+  cidrs,
+  hostNames,
+  internalUrl,
+  listed,
+  numbers,
+  origins,
+  rootUrl,
+  rpId,
+  type TrustedProxies,
+  trustedProxies,
+  url,
+  whole,
+} from "./config-values.ts";
 import { readTemporal } from "./temporal-settings.ts";
-
-/** Trusted proxies, as in Express's `trust proxy`: these addresses, or so many hops; false: none. */
-export type TrustedProxies = readonly string[] | number | false;
 
 /** What the environment says. */
 export interface Config {
@@ -77,115 +87,9 @@ export interface Config {
   readonly mail: MailSettings | null;
 }
 
-const url = z.url({ protocol: /^https?$/ }).transform((value) => value.replace(/\/+$/, ""));
-
-/** Pages ask for their scripts and for the API at the root. */
-const rootUrl = url.refine((value) => {
-  const { hash, password, pathname, search, username } = new URL(value);
-  return pathname === "/" && [hash, password, search, username].every((part) => part === "");
-}, "must have no path, since the service is served at the root: give it a host name or a port of its own");
-
-/** Another port than that of the public API, for other servers alone. What passes there is sealed, so it needs no TLS. */
-const internalUrl = z
-  .url({ protocol: /^http$/ })
-  .transform((value) => new URL(value))
-  .refine(
-    ({ hash, password, pathname, search, username }) =>
-      pathname === "/" && [hash, password, search, username].every((part) => part === ""),
-    "must be this server's own address and port in the network of the servers, such as http://10.0.0.5:8081.",
-  );
-
-const NAMED_NETWORKS: readonly string[] = ["loopback", "linklocal", "uniquelocal"];
-const HOPS_MAX = 32;
-
-const isNetwork = (text: string): boolean =>
-  NAMED_NETWORKS.includes(text) ||
-  ipaddr.IPv6.isValid(text) ||
-  ipaddr.IPv4.isValidFourPartDecimal(text) ||
-  (ipaddr.isValidCIDR(text) && !text.endsWith("/0"));
-
-/** `true`, which Express takes too, is refused: it would let everybody say where they come from. */
-const trustedProxies = z
-  .string()
-  .transform((text, check): TrustedProxies => {
-    if (text === "" || text === "false") return false;
-    if (/^\d{1,2}$/.test(text) && Number(text) <= HOPS_MAX) return Number(text);
-    const networks = text.split(",").map((each) => each.trim());
-    if (networks.every(isNetwork)) return networks;
-    check.addIssue({
-      code: "custom",
-      message: "Name addresses or networks, such as `loopback, 10.0.0.0/8`, or a number of hops.",
-    });
-    return z.NEVER;
-  })
-  .default(false);
-
-/** No address: browsers make no passkeys for one. */
-const rpId = z
-  .string()
-  .max(253)
-  .regex(
-    /^(localhost|([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z]([a-z0-9-]{0,61}[a-z0-9])?)$/,
-    "Name a domain in lower case, such as `example.com`.",
-  );
-
-const ORIGINS_MAX = 16;
-
-/** Browsers have passkeys for pages that came by https or from this very machine alone. */
-const isOrigin = (text: string): boolean =>
-  URL.canParse(text) && new URL(text).origin === text && /^(https:|http:\/\/localhost(:|$))/.test(text);
-
-const origins = z.string().transform((text, check): readonly string[] => {
-  const named = text.split(",").map((each) => each.trim());
-  if (named.length <= ORIGINS_MAX && named.every(isOrigin)) return named;
-  check.addIssue({
-    code: "custom",
-    message: "Name the origins of pages, such as `https://app.example.com, https://example.com:8443`.",
-  });
-  return z.NEVER;
-});
-
 /** Host of the service's own URLs: on this machine localhost, since browsers make no passkeys at an address. */
 export const hostNameOf = (host: string): string =>
   isLoopback(host) || host === "0.0.0.0" || host === "::" ? "localhost" : host;
-
-/** Comma-separated; empty: none. */
-const listed = (text: string): string[] =>
-  text
-    .split(",")
-    .map((each) => each.trim())
-    .filter((each) => each !== "");
-
-const HOST_NAME = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*$/i;
-
-const hostNames = z
-  .string()
-  .transform(listed)
-  .refine(
-    (all) => all.every((each) => HOST_NAME.test(each)),
-    "Name hosts without ports, such as `mcp.internal`.",
-  )
-  .default([]);
-
-const cidrs = z
-  .string()
-  .transform(listed)
-  .refine(
-    (all) => all.every((each) => ipaddr.isValidCIDR(each)),
-    "Name networks, such as `127.0.0.0/8, ::1/128`.",
-  )
-  .default([]);
-
-function whole(min: number, max: number) {
-  const error = `must be a whole number from ${min} to ${max}.`;
-  return z.coerce.number<string>({ error }).int({ error }).min(min, { error }).max(max, { error });
-}
-
-const numbers = (min: number, max: number, countMax: number) =>
-  z
-    .string()
-    .transform(listed)
-    .pipe(z.array(whole(min, max)).max(countMax));
 
 /** Above the 60 s for which proxies keep an idle connection, so that the proxy closes it and no request meets a closed one. */
 const KEEP_ALIVE_DEFAULT_SECONDS = 75;
@@ -419,7 +323,6 @@ export const encryptsPayloads = (
 export const readTaskQueue = (env: NodeJS.ProcessEnv): string =>
   env["TEMPORAL_TASK_QUEUE"] ?? DEFAULT_TASK_QUEUE;
 
-/** The addresses of external engines: a separate server or worker starts none. */
 /** Null: no simulated card network. */
 export function readCardNetworkUrl(env: NodeJS.ProcessEnv): string | null {
   const value = env["CARD_NETWORK_URL"] ?? "";
@@ -429,6 +332,7 @@ export function readCardNetworkUrl(env: NodeJS.ProcessEnv): string | null {
   throw new ConfigError("CARD_NETWORK_URL is not a URL.");
 }
 
+/** The addresses of external engines: a separate server or worker starts none. */
 export function readAddresses(env: NodeJS.ProcessEnv): Addresses {
   const { address, namespace, readSecurity } = readTemporal(env);
   const mongodbUri = env["MONGODB_URI"] ?? "";

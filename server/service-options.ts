@@ -6,7 +6,7 @@ import type { Mailing } from "../src/identity/context.ts";
 import type { PasswordCost } from "../src/identity/passwords.ts";
 import type { RelyingParty } from "../src/identity/relying-party.ts";
 import type { Collections } from "../src/store/collections.ts";
-import type { TrustedProxies } from "./config.ts";
+import type { TrustedProxies } from "./config-values.ts";
 import type { PayloadReaders } from "./http/codec.ts";
 import type { Plan } from "../src/store/identity-documents.ts";
 import type { GuardOptions } from "../src/lib/guarded-fetch/guarded-fetch.ts";

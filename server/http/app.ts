@@ -10,7 +10,7 @@ import { type OpenApiDocument, openApiDocument } from "../../src/contract/openap
 import { openApi30 } from "../../src/contract/openapi/version-3-0.ts";
 import { operationList } from "../../src/contract/registry.ts";
 import { methodsAt, routesOf } from "../../src/contract/routes.ts";
-import type { TrustedProxies } from "../config.ts";
+import type { TrustedProxies } from "../config-values.ts";
 import type { StripeBilling } from "../../src/billing/stripe-billing.ts";
 import type { CardMessages } from "../../src/rails/card/inbound.ts";
 import type { CardElements } from "../../src/payments/card-issuer.ts";

@@ -5,7 +5,7 @@ import { networkInterfaces } from "node:os";
 import { text } from "node:stream/consumers";
 import { expect } from "chai";
 import express from "express";
-import type { TrustedProxies } from "../../server/config.ts";
+import type { TrustedProxies } from "../../server/config-values.ts";
 import { trustedProxy } from "../../server/http/app.ts";
 import { connectionsMax, endIfSilent, oneAtATime } from "../../server/http/connections.ts";
 import { listen } from "../../server/http/server.ts";

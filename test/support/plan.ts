@@ -10,7 +10,11 @@ type Beginnings = readonly string[];
 
 /** What needs no MongoDB, no Temporal and no chain: alone, it runs without waiting for them. */
 const WITHOUT_ENGINES: Beginnings = [
-  "actors/",
+  "actors/agent-mailbox",
+  "actors/batch-linger",
+  "actors/fair-queue",
+  "actors/ledger-",
+  "actors/overload",
   "architecture/",
   "client/amounts",
   "client/retries",

@@ -78,8 +78,8 @@ const AGENT_TOOLS = {
     description:
       "Creates an agent in a team, with its limits, a wallet and its API key; it may pay at once. A limit left " +
       "out is none: give autoApprovalThresholdCents if a person has to approve payments. The answer's apiKey " +
-      "and mcpConfigBlock are for the agent's program: hand them on or keep them in a secret store at once, show " +
-      "them to nobody. They come again only if you repeat this very call within some 30 minutes. apiKey null " +
+      "and mcpConfigBlock are for the agent's program: hand them on or keep them in a secret store at once; show " +
+      "nobody. They come again only if you repeat this very call within some 30 minutes. apiKey null " +
       "with keyDelivery `expired`: it is not given out any more; if it is lost, archive_agent this one and " +
       "create another, or ask a person for a key. " +
       CREATED_ONCE,
@@ -88,7 +88,7 @@ const AGENT_TOOLS = {
       description: "What the agent is for.",
       teamId: "The team it belongs to, whose cap and approval rules bind it; list_teams has the ids.",
       ...LIMITS,
-      walletTargetCents: "For people.",
+      walletTargetCents: "Set by people.",
       scopes: "The tools that the agent may use, for good; left out: all of them.",
       idempotencyKey: CREATE_KEY,
     },
@@ -118,7 +118,7 @@ const AGENT_TOOLS = {
       agentId: IDS.agent,
       ...LIMITS,
       budgetCents: `${LIMITS.budgetCents} What is spent already counts.`,
-      walletTargetCents: "For people.",
+      walletTargetCents: "Set by people.",
       version: "As get_agent_budget_policy answered it.",
     },
     results: POLICY_RESULTS,

@@ -49,7 +49,7 @@ async function read(
   const search = { rpc, token: config.token, from, nonce };
   const [final, expected] = await Promise.all([
     rpc.finalBlock(),
-    // Nodes may refuse a range this long: then the event is searched as any other.
+    // Nodes may refuse a range this long: then the event is searched in shorter ranges.
     isExpectedUsed ? eventOf(search, signedAtBlock, "latest").catch(() => null) : null,
   ]);
   if (final === null) return { kind: "open" };
