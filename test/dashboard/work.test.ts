@@ -264,6 +264,35 @@ describe("the dashboard at work, in a browser", function () {
     expect(await page.barriers()).to.deep.equal([]);
   });
 
+  it("a wallet is funded from the treasury once; what that does not hold is refused in the dialog", async () => {
+    const { id } = await firstAgent();
+    const { token } = world;
+    const balance = async (): Promise<number> => {
+      const { wallet } = await world.api.ok("getAgentWallet", 200, { token, id });
+      return wallet?.balanceCents ?? 0;
+    };
+    await until("the treasury has money", async () => {
+      const answer = await world.api.call("depositToTreasury", { token, body: { amountCents: 5_000 } });
+      return answer.status === 200 ? true : null;
+    });
+    const before = await balance();
+    await elevate(world);
+    await page.go(`/agents/${id}`);
+    await page.press("Fund from treasury");
+    await page.sees("Goes from your organization’s treasury to the agent’s wallet.");
+    expect(await page.barriers()).to.deep.equal([]);
+    await page.fill("Amount", "900000");
+    await page.press("Add");
+    await page.sees("does not hold enough");
+    expect(await balance()).to.equal(before);
+    await page.fill("Amount", "7.25");
+    await page.press("Add");
+    await page.seesNo("Goes from your organization’s treasury to the agent’s wallet.");
+    await until("the wallet has it", async () => ((await balance()) === before + 725 ? true : null));
+    const moved = world.service.db.collection("wallet_fundings");
+    expect(await moved.countDocuments({ "profile.agentId": id, amountCents: 725 })).to.equal(1);
+  });
+
   it("what is typed while a policy is being saved is kept, as the next change", async () => {
     const { id } = await firstAgent();
     const saved = async (expected: object) => {
