@@ -264,7 +264,7 @@ describe("the dashboard at work, in a browser", function () {
     expect(await page.barriers()).to.deep.equal([]);
   });
 
-  it("a wallet is funded from the treasury once; what that does not hold is refused in the dialog", async () => {
+  it("a wallet is funded from the treasury once; what it does not hold is refused in the dialog", async () => {
     const { id } = await firstAgent();
     const { token } = world;
     const balance = async (): Promise<number> => {

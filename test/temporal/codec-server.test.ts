@@ -197,7 +197,7 @@ describe("payloads that are encrypted in Temporal", () => {
     expect(other?.headers.has("access-control-allow-origin")).to.equal(false);
   });
 
-  it("a page of the Temporal UI decodes in a browser by its owner's session; another origin's can't", async function () {
+  it("a Temporal UI's page decodes by its owner's session; another origin's can't", async function () {
     const browser = await chromiumOrPending(this);
     const payloads = [toBase64(await startPayload())];
     /** As the UI calls its codec endpoint: the namespace in a header, the session by its cookie. */
