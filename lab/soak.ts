@@ -37,7 +37,9 @@ const LONG_TESTS = [
   "test/rails",
   "test/outage",
   "test/restart",
+  "test/secrets/rotation",
   "test/wallets/wallet-silent-chain",
+  "test/workflows",
 ];
 const CHAOS_ROUNDS = 200;
 const SIMULATION_SECONDS = 900;

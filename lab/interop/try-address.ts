@@ -3,7 +3,8 @@ import { once } from "node:events";
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { createClient, valueOf } from "../../src/client/client.ts";
-import { connectable, consentTo } from "../consent.ts";
+import { findChromium, launchChromium } from "../../test/support/chromium.ts";
+import { Dashboard } from "../../test/support/dashboard.ts";
 import { type Fetched, installed, type Line, PROGRAMS } from "./commands.ts";
 import type { Scene } from "./scene.ts";
 
@@ -11,8 +12,6 @@ import type { Scene } from "./scene.ts";
 export interface ConnectingClient extends Fetched {
   /** Prints the address that its browser is to open, and makes the payment once it is connected. */
   readonly run: (tools: string, address: string, payment: Readonly<Record<string, string | number>>) => Line;
-  /** Whether it reads from stdin where its browser has returned to; else it listens there. */
-  readonly isToldByInput: boolean;
 }
 
 const npm = (...packages: string[]): Line => [
@@ -34,7 +33,6 @@ export const CONNECTING_CLIENTS: readonly ConnectingClient[] = [
       address,
       JSON.stringify(payment),
     ],
-    isToldByInput: true,
   },
   {
     name: "mcp-remote",
@@ -47,7 +45,6 @@ export const CONNECTING_CLIENTS: readonly ConnectingClient[] = [
       JSON.stringify(payment),
       join(tools, "node_modules", ".bin", "mcp-remote"),
     ],
-    isToldByInput: false,
   },
   {
     name: "MCP Inspector",
@@ -68,11 +65,31 @@ export const CONNECTING_CLIENTS: readonly ConnectingClient[] = [
       "--tool-arg",
       ...Object.entries(payment).map(([name, value]) => `${name}=${value}`),
     ],
-    isToldByInput: false,
   },
 ];
 
 const PAYMENT = { amountCents: 1_200, merchant: "Shop", purpose: "First payment", idempotencyKey: "first" };
+
+/** Consents in Chromium, as a person with an elevated session, and returns to the client. The agent's key gives way to the client. */
+async function consentTo(url: string, baseUrl: string, token: string, agentName: string): Promise<void> {
+  const chromium = await findChromium();
+  if (chromium === null) throw new Error("There is no Chromium: name one in CHROMIUM_PATH.");
+  const browser = await launchChromium(chromium);
+  try {
+    const { origin } = new URL(baseUrl);
+    const { pathname, search, searchParams } = new URL(url);
+    const page = await Dashboard.open(browser, origin);
+    page.allow(searchParams.get("redirect_uri") ?? "");
+    await page.visit(`${pathname}${search}`, token);
+    await page.sees("wants to act");
+    await page.press(agentName, "radio");
+    await page.press("Revoke and connect");
+    await page.waitFor(`location.origin !== ${JSON.stringify(origin)}`);
+    page.check();
+  } finally {
+    await browser.close();
+  }
+}
 
 /** Connects a client by the address alone: a person consents in a browser, and it pays as the agent that they chose. */
 export async function tryAddress(
@@ -87,7 +104,7 @@ export async function tryAddress(
   const service = createClient({ baseUrl, credential: { type: "bearer", token } });
   const budget = { budgetCents: 10_000, autoApprovalThresholdCents: 5_000 };
   const body = { name: client.name, teamId, ...budget, idempotencyKey: "it" };
-  const agent = connectable.parse(valueOf(await service.createAgent({ body })).agent);
+  const { agent } = valueOf(await service.createAgent({ body }));
 
   const [command, ...args] = client.run(tools, `${baseUrl}/mcp`, PAYMENT);
   // Whatever opens a browser does nothing, and what a client remembers goes with its folder.
@@ -96,17 +113,18 @@ export async function tryAddress(
   let output = "";
   let consenting: Promise<void> | null = null;
   const consent = async (url: string): Promise<void> => {
-    const callback = await consentTo(url, baseUrl, token, agent);
+    await consentTo(url, baseUrl, token, agent.name);
     done("consented");
-    if (client.isToldByInput) child.stdin.write(`${callback}\n`);
-    else await fetch(callback);
   };
   for (const stream of [child.stdout, child.stderr])
     stream.setEncoding("utf8").on("data", (text: string) => {
       output += text;
       const [url] = /http\S+\/authorize\?\S+(?=\s)/.exec(output) ?? [];
       if (url !== undefined)
-        consenting ??= consent(url).catch((error: unknown) => void (output += String(error)));
+        consenting ??= consent(url).catch((error: unknown) => {
+          output += String(error);
+          child.kill();
+        });
     });
   await once(child, "close");
   const { transactions } = valueOf(await service.listTransactions({ query: { agentId: agent.id } }));

@@ -133,7 +133,10 @@ async function connectedWorld(service: TestService): Promise<World> {
   const world = await newWorld(service);
   await elevate(world);
   const { api, token } = world;
-  await api.ok("connectCardIssuer", 200, { token, body: { apiKey: ISSUER_KEY } });
+  await api.ok("connectCardIssuer", 200, {
+    token,
+    body: { apiKey: ISSUER_KEY, publishableKey: "pk_test_1234" },
+  });
   return world;
 }
 

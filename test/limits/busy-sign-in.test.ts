@@ -11,7 +11,7 @@ import { shortOrSoak } from "../support/soak.ts";
 import { tally, times } from "../support/world.ts";
 
 /** Some more than find a place. */
-const SIGN_INS = shortOrSoak(96, 256);
+const SIGN_INS = shortOrSoak(144, 256);
 /** Nineteen of twenty probes are answered within this; the slowest, which some other pause may have met, within that. */
 const PROBED_MS = 100;
 const SLOWEST_MS = 500;

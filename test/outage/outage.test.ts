@@ -16,6 +16,8 @@ import { testPayloads } from "../support/payloads.ts";
 import { ownEngines, type OwnEngines } from "./engines.ts";
 import { newScene, requestOf, type Scene } from "./requests.ts";
 
+/** Less than a call to an engine takes to fail, however busy the service is with such calls. */
+const READY_MS = 3_000;
 const RECOVERY_MS = 20_000;
 const IN_FLIGHT = 20;
 
@@ -138,7 +140,7 @@ describe("an engine that is gone or hung", () => {
     until(
       `/readyz names ${missing.join(", ")}`,
       async () => {
-        const answer = await inTime("/readyz", ready(), 1_500);
+        const answer = await inTime("/readyz", ready(), READY_MS);
         expect(answer.status, "the process takes requests").to.equal(200);
         return JSON.stringify(answer.body).includes(`"missing":${JSON.stringify(missing)}`) ? answer : null;
       },

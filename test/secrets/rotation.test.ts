@@ -142,7 +142,7 @@ describe("A service whose master key is rotated", () => {
     await world.api.ok("createPayment", 201, { token: used.key, body: cardPayment() });
   });
 
-  it("is sealed anew while used, through kills of the command, which names what needs the old key", async () => {
+  it("is sealed anew in use, through kills of the command, which names what needs the old key", async () => {
     const PROVEN = ["projects' records", "teams' records"];
     expect(await neededBy()).to.include.keys("webhook secrets", "session signing keys", ...PROVEN, RULES);
     const rotating = new AbortController();

@@ -72,18 +72,29 @@ const SOAK: Beginnings = [
 ];
 
 /**
- * Pages of the dashboard in a browser, the costliest tests. A whole run plays some of these files, picked by its seed; the
- * soak, and a run of what a change can break, all of them.
+ * The costliest tests, by kind: pages in a browser, timers of workflows, processes of the service that are started and killed. Of
+ * each kind a whole run plays some files, picked by its seed; the soak, and a run of what a change can break, all of them.
  */
-const IN_BROWSER: Beginnings = [
-  "dashboard/beside",
-  "dashboard/company-network",
-  "dashboard/connect",
-  "dashboard/entrance",
-  "dashboard/many",
-  "identity/passkeys-browser",
+const COSTLY: readonly Beginnings[] = [
+  [
+    "dashboard/beside",
+    "dashboard/company-network",
+    "dashboard/connect",
+    "dashboard/entrance",
+    "dashboard/many",
+    "identity/passkeys-browser",
+  ],
+  [
+    "workflows/agent-archive",
+    "workflows/agent-window",
+    "workflows/approval-mails",
+    "workflows/ledger-cold",
+    "workflows/ledger-paused",
+    "workflows/ledger-sweep",
+  ],
+  ["restart/killed", "restart/key-secrecy", "restart/roles", "restart/start-up-errors", "secrets/rotation"],
 ];
-const IN_BROWSER_PLAYED = 3;
+const COSTLY_PLAYED = 2;
 
 /** Tests that make a server as busy as it can be, and measure that it answers soon all the same: each has the machine to itself. */
 const ALONE: Beginnings = ["http/busy"];
@@ -114,6 +125,11 @@ const CHANGED = "--changed";
 /** With the build before it and the last files after it such a run takes less than 2 minutes. */
 const CHANGED_BEGIN_WITHIN_MS = 60_000;
 
+const notPicked = (files: Beginnings): Beginnings => {
+  const played = someOrAll(files, COSTLY_PLAYED);
+  return files.filter((each) => !played.includes(each));
+};
+
 const fits = (file: string, beginnings: Beginnings): boolean =>
   beginnings.some((beginning) => file.startsWith(`test/${beginning}`));
 
@@ -142,8 +158,7 @@ export async function selected(words: readonly string[]): Promise<Selection> {
   const files = await allFiles();
   const all = { grep: null, beginWithinMs: null };
   if (words.length === 0) {
-    const played = someOrAll(IN_BROWSER, IN_BROWSER_PLAYED);
-    const leftOut = [...SOAK, ...IN_BROWSER.filter((each) => !played.includes(each))];
+    const leftOut = [...SOAK, ...COSTLY.flatMap(notPicked)];
     return { ...all, files: files.filter((file) => !fits(file, leftOut)) };
   }
   if (words[0] === CHANGED) {

@@ -1,8 +1,9 @@
-"""Pays by the official MCP client, given nothing but the address. Its browser is whoever reads stdout and answers on stdin."""
+"""Pays by the official MCP client, given nothing but the address. Prints the address that its browser is to open."""
 
 import asyncio
 import json
 import sys
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from urllib.parse import parse_qs, urlparse
 
 import httpx2
@@ -29,18 +30,44 @@ class Memory:
         self.client = client_info
 
 
+class Callback(BaseHTTPRequestHandler):
+    """Where the browser returns to."""
+
+    answer = None
+
+    def do_GET(self):
+        url = urlparse(self.path)
+        if url.path == "/callback":
+            Callback.answer = parse_qs(url.query)
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(b"Connected.")
+
+    def log_message(self, *_):
+        pass
+
+
+SERVER = HTTPServer(("127.0.0.1", 0), Callback)
+
+
+def called_back():
+    while Callback.answer is None:
+        SERVER.handle_request()
+    return Callback.answer
+
+
 async def visit(url):
     print(url, flush=True)
 
 
 async def returned():
-    line = await asyncio.to_thread(sys.stdin.readline)
-    answer = parse_qs(urlparse(line.strip()).query)
+    answer = await asyncio.to_thread(called_back)
     return AuthorizationCodeResult(code=answer["code"][0], state=answer["state"][0], iss=answer["iss"][0])
 
 
 async def main(address, payment):
-    metadata = OAuthClientMetadata(client_name="Python", redirect_uris=["http://localhost:4711/callback"])
+    callback = f"http://127.0.0.1:{SERVER.server_port}/callback"
+    metadata = OAuthClientMetadata(client_name="Python", redirect_uris=[callback])
     auth = OAuthClientProvider(address, metadata, Memory(), visit, returned)
     async with httpx2.AsyncClient(auth=auth, timeout=60) as http:
         async with Client(streamable_http_client(address, http_client=http)) as client:
