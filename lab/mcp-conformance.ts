@@ -59,7 +59,8 @@ async function run(
       onOutput?.(output);
     });
   }
-  child.stdin.end(input);
+  // A program that reads nothing may end before it is written to.
+  child.stdin.on("error", () => undefined).end(input);
   await once(child, "close");
   return { code: child.exitCode, output };
 }
