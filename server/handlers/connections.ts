@@ -109,9 +109,8 @@ export const endedConnectionsOf = (
   const revoke = keyRevokerOf({ ...dependencies, connections: null });
   return async ({ agentId: _id, keyId }: Connected): Promise<void> => {
     const agent = await collections.agents.findOne({ _id, "key.id": keyId });
-    if (agent === null) return;
-    const revoked = await revoke(agent, keyId);
-    if (!revoked.ok) return;
+    if (agent === null || agent.key === null) return;
+    // The entry comes first: no crash leaves a revocation without one, and the connection has ended in any case.
     await auditLog.append({
       organizationId: agent.organizationId,
       entryKey: `connection-ended/${keyId}`,
@@ -121,10 +120,11 @@ export const endedConnectionsOf = (
       resource: { type: "agent", id: _id },
       from: null,
       result: { status: null, code: null },
-      before: auditValue(namedBy(revoked.value)),
+      before: auditValue(namedBy(agent.key)),
       after: null,
       decision: null,
     });
+    await revoke(agent, keyId);
   };
 };
 

@@ -30,7 +30,7 @@ export const Shell = (): ReactElement => (
   </SignedIn>
 );
 
-/** The same for a page that has no navigation. */
+/** A page behind the sign-in that has no navigation. */
 export const ShellAlone = (): ReactElement => (
   <SignedIn>
     <Outlet />

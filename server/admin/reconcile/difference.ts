@@ -32,7 +32,7 @@ export type DifferenceKind =
   | "payment_record_differs"
   | "approval_record_differs"
   | "card_ledger_differs"
-  /** What a card's issuer has charged, and the payments on its cards. */
+  /** Charges of a card issuer, and the payments on its cards. */
   | "card_issuer_differs"
   | "chain_differs"
   /** Transfers out of an agent's pocket, and its purchases. */

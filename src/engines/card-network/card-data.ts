@@ -4,7 +4,7 @@ import { createHash } from "node:crypto";
 export const SIMULATED_BIN = "40000099";
 const CODE_DIGITS = 3;
 
-/** What a card shows to its holder. */
+/** Number, expiry and code, as the card shows them to its holder. */
 export interface CardData {
   readonly number: string;
   readonly code: string;

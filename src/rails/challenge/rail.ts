@@ -193,7 +193,7 @@ export class ChallengeRail implements RailPort {
     if (funding.status === "pending") return PENDING;
     const authorize = async (): Promise<Authorized> => {
       const transfer = transferNow();
-      // What waited for a top-up would be over too early.
+      // A signature made before a long wait for a top-up would be over too early.
       const isInTime = prepared !== null && transfer.validBefore <= prepared.transfer.validBefore + 1;
       const first = isInTime ? await pockets.authorizeFirst(agentId, transactionId, prepared, permit) : null;
       return first ?? pockets.authorize(agentId, transactionId, transfer, permit);

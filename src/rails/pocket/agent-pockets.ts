@@ -130,7 +130,7 @@ export class AgentPockets implements Pockets {
   async prepare(agentId: string, transfer: PocketTransfer): Promise<Prepared> {
     const [{ blockNumber: signedAtBlock }, signature] = await Promise.all([
       this.#dependencies.rpc.head(),
-      // What is sent meanwhile goes out first: signing occupies the process for milliseconds.
+      // Other calls go out first: signing occupies the process for milliseconds.
       nextTurn().then(() => this.#sign(agentId, transfer)),
     ]);
     return { transfer, signedAtBlock, signature };
