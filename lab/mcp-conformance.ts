@@ -139,7 +139,8 @@ async function post(url: string, body: unknown, token?: string): Promise<unknown
 /** A service on a data directory of its own, and an agent's key. */
 async function startService(dataDir: string, port: number, baseUrl: string) {
   const none = { TEMPORAL_PORT: "0", TEMPORAL_UI_PORT: "0", MONGODB_PORT: "0", CHAIN_PORT: "0" };
-  const env = { ...process.env, ...none, DATA_DIR: dataDir, PORT: String(port), BASE_URL: baseUrl };
+  const places = { DATA_DIR: dataDir, PORT: String(port), BASE_URL: baseUrl };
+  const env = { ...process.env, ...none, ...places, X402_ALLOW_CIDRS: "127.0.0.0/8" };
   const main = builtFile("server/main.js");
   const child = spawn(process.execPath, [main, "start"], { cwd: PACKAGE_ROOT, env, stdio: "ignore" });
   const own = `http://127.0.0.1:${String(port)}`;
@@ -271,6 +272,10 @@ const CALLS: readonly (readonly [string, readonly string[]])[] = [
       "idempotencyKey=KEY-2",
     ],
   ],
+  // One request is open at a time, so both eras send the same one.
+  ["request_raise", ["amountCents=2000000", "reason=A test", "idempotencyKey=raise"]],
+  // A page that asks for no payment is fetched.
+  ["pay_x402_request", ["url=OWN/livez", "maxAmountCents=100", "purpose=A test", "idempotencyKey=KEY-3"]],
 ];
 
 /** The JSON in what a command has printed. */
@@ -304,7 +309,9 @@ async function inspect(
   const key = `inspector-${era}-${String(Date.now())}`;
   let transaction = "";
   for (const [name, args] of CALLS) {
-    const given = args.map((arg) => arg.replace("KEY", key).replace("TRANSACTION", transaction));
+    const given = args.map((arg) =>
+      arg.replace("KEY", key).replace("TRANSACTION", transaction).replace("OWN", own),
+    );
     const called = new AbortController();
     const decided =
       era === "modern" && name === "create_card_payment" ? denyNext(own, called.signal) : Promise.resolve();
