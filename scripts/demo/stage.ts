@@ -104,6 +104,14 @@ export class Stage {
     return { baseUrl: await this.#addressOf(server), env: this.#engines(env) };
   }
 
+  /** A simulated card network, whose books are gone with it. Answers its address. */
+  async cardNetwork(): Promise<string> {
+    const args = [builtFile("src/engines/card-network/main.ts")];
+    const child = spawn(process.execPath, args, { cwd: PACKAGE_ROOT, stdio: ["ignore", "pipe", "inherit"] });
+    this.#children.push(child);
+    return this.#addressOf(child, /listening on (http\S+)/);
+  }
+
   #engines(settings: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
     const { mongodb, temporal } = this.runtime;
     const isNamed = masterKeySetting(this.#env) !== null;
@@ -131,15 +139,18 @@ export class Stage {
     return child;
   }
 
-  async #addressOf(child: ChildProcessByStdio<null, Readable, null>): Promise<string> {
+  async #addressOf(
+    child: ChildProcessByStdio<null, Readable, null>,
+    shown = /REST\s+(http\S+)\/v1/,
+  ): Promise<string> {
     const timer = setTimeout(() => child.kill(), SERVER_START_MS);
     for await (const line of createInterface({ input: child.stdout })) {
-      const address = /REST\s+(http\S+)\/v1/.exec(line)?.[1];
+      const address = shown.exec(line)?.[1];
       if (address === undefined) continue;
       clearTimeout(timer);
       return address;
     }
-    throw new StepDiffers("the second server did not start");
+    throw new StepDiffers("a process of the demo's own did not start");
   }
 
   /** Ends the services that it has started. May be called again. */

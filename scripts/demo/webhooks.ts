@@ -13,6 +13,7 @@ import { z } from "zod";
 import { agent, madePayment } from "../../src/contract/records.ts";
 import { verifyWebhook, type Verified } from "../../src/webhooks/verify-webhook.ts";
 import { newAuthority } from "../../test/support/certificates/authority.ts";
+import { payWithCard } from "./cards.ts";
 import { AgentClient, Owner } from "./clients.ts";
 import { buyFromShop } from "./shop.ts";
 import { dollars, expectStep, type OwnService, type Stage, StepDiffers, tell } from "./stage.ts";
@@ -75,8 +76,8 @@ class Receiver {
 }
 
 /**
- * An approval that arrives signed, and a purchase. A service calls no receiver or shop on its own machine unless its settings allow it, so this part has a
- * server and a worker of its own beside the running ones, which are.
+ * An approval that arrives signed, a purchase, and a card. A service calls nothing on its own machine unless its settings allow it, so
+ * this part has a server and a worker of its own beside the running ones.
  */
 export async function receiveApproval(stage: Stage): Promise<void> {
   const folder = await mkdtemp(join(tmpdir(), "spending-control-demo-"));
@@ -85,7 +86,9 @@ export async function receiveApproval(stage: Stage): Promise<void> {
   try {
     const caFile = join(folder, "ca.pem");
     const url = await receiver.open(caFile);
+    const networkUrl = await stage.cardNetwork();
     const settings = {
+      CARD_NETWORK_URL: networkUrl,
       WEBHOOK_ALLOW_CIDRS: "127.0.0.1/32",
       WEBHOOK_CA_FILE: caFile,
       X402_ALLOW_CIDRS: "127.0.0.1/32",
@@ -93,7 +96,9 @@ export async function receiveApproval(stage: Stage): Promise<void> {
     };
     const service = await stage.ownService(name, folder, settings);
     tell("operator", "started a second service, which may call receivers and shops on this machine");
-    await watchApproval(stage, service, receiver, url);
+    const { mcp, owner } = await watchApproval(stage, service, receiver, url);
+    await payWithCard(networkUrl, owner, mcp);
+    await mcp.close();
   } finally {
     await stage.close();
     receiver.close();
@@ -125,7 +130,6 @@ async function watchApproval(stage: Stage, { baseUrl, env }: OwnService, receive
   const mcp = await AgentClient.connect(`${baseUrl}/mcp`, bot.apiKey);
   const { approval } = await mcp.pay(madePayment, AMOUNT_CENTS, "Conference Inc", "A second ticket");
   await buyFromShop(stage.chainUrl, owner, mcp, bot.agent.id);
-  await mcp.close();
   if (approval === null) throw new StepDiffers("the payment was not put on hold");
   const asked = await receiver.next();
   expectStep("the first webhook", typeOf(asked, secret), "approval.requested");
@@ -140,6 +144,7 @@ async function watchApproval(stage: Stage, { baseUrl, env }: OwnService, receive
   const forged = { ...completed, rawBody: Buffer.from(completed.rawBody.toString().replace("7500", "7501")) };
   expectStep("a copy with another amount", typeOf(forged, secret), "bad_signature");
   tell("receiver", "refused a copy of it in which one digit differs");
+  return { mcp, owner };
 }
 
 /** The event's type, or why it is refused. */
