@@ -5,7 +5,12 @@ import type { RawMessage } from "../payments/card-issuer.ts";
 import type { Clock } from "../payments/ports.ts";
 import { isSigned } from "../rails/stripe/messages.ts";
 import { eventObject, jsonOf } from "../rails/stripe/objects.ts";
-import { type OrganizationDocument, type Plan, PLANS } from "../store/identity-documents.ts";
+import {
+  type OrganizationDocument,
+  type Plan,
+  PLANS,
+  type SubscriptionState,
+} from "../store/identity-documents.ts";
 import type { EventJournal } from "../store/journal.ts";
 import type { Collection } from "mongodb";
 
@@ -16,7 +21,8 @@ const PLAN = "plan";
 
 const metadata = z.record(z.string(), z.string()).nullish();
 const subscriptionObject = z.object({
-  id: z.string(),
+  // It becomes the name of a field.
+  id: z.string().regex(/^\w+$/),
   status: z.string(),
   metadata,
   items: z.object({ data: z.array(z.object({ price: z.object({ metadata }) })) }),
@@ -51,7 +57,7 @@ export class StripeBilling {
     this.#dependencies = dependencies;
   }
 
-  /** Takes an event. Repeatable; of a subscription only the newest counts. */
+  /** Takes an event. Repeatable; of each subscription only the newest counts. */
   async event(raw: RawMessage): Promise<{ readonly kind: "unknown" | "forged" | "done" }> {
     const { clock, secret } = this.#dependencies;
     if (secret === null) return { kind: "unknown" };
@@ -84,32 +90,40 @@ export class StripeBilling {
   async #subscribed(eventId: string, object: unknown, at: Date): Promise<void> {
     const { auditLog, organizations } = this.#dependencies;
     const { data: subscription } = subscriptionObject.safeParse(object);
-    const organization = await this.#organizationOf(subscription?.metadata);
-    const plan = subscription === undefined ? null : planOf(subscription);
-    if (organization === null || plan === null) return;
-    const { _id, billedAt = null, mcpPerMinute, plan: before, restPerMinute } = organization;
-    if (billedAt !== null && billedAt > at) return;
-    // Custom limits are an operator's, and end with the plan that they were made for.
-    const after = plan === before ? { plan } : { plan, restPerMinute: null, mcpPerMinute: null };
-    if (plan !== before)
-      await auditLog.append({
-        organizationId: _id,
-        entryKey: `billing/${eventId}`,
-        at: at.getTime(),
-        action: "setPlan",
-        actor: { type: "system", id: "billing" },
-        resource: { type: "organization", id: _id },
-        from: null,
-        result: { status: null, code: null },
-        before: auditValue({ plan: before, restPerMinute, mcpPerMinute }),
-        after: auditValue(after),
-        decision: null,
-      });
-    await organizations.updateOne(
-      { _id, $or: [{ billedAt: { $exists: false } }, { billedAt: { $lte: at } }] },
-      { $set: { ...after, billedAt: at } },
-      { writeConcern: { w: "majority" } },
-    );
+    const state = subscription === undefined ? null : stateOf(subscription);
+    if (subscription === undefined || state === null) return;
+    for (;;) {
+      const organization = await this.#organizationOf(subscription.metadata);
+      if (organization === null) return;
+      const { _id, mcpPerMinute, plan: before, restPerMinute, subscriptions } = organization;
+      const known = subscriptions?.[subscription.id];
+      if (known !== undefined && !isNewer({ ...state, at }, known)) return;
+      const now = { ...subscriptions, [subscription.id]: { ...state, at } };
+      const plan = highestOf(Object.values(now));
+      // Custom limits are an operator's, and end with the plan that they were made for.
+      const after = plan === before ? { plan } : { plan, restPerMinute: null, mcpPerMinute: null };
+      if (plan !== before)
+        await auditLog.append({
+          organizationId: _id,
+          entryKey: `billing/${eventId}`,
+          at: at.getTime(),
+          action: "setPlan",
+          actor: { type: "system", id: "billing" },
+          resource: { type: "organization", id: _id },
+          from: null,
+          result: { status: null, code: null },
+          before: auditValue({ plan: before, restPerMinute, mcpPerMinute }),
+          after: auditValue(after),
+          decision: null,
+        });
+      const { matchedCount } = await organizations.updateOne(
+        { _id, subscriptions: subscriptions ?? { $exists: false } },
+        { $set: { ...after, subscriptions: now } },
+        { writeConcern: { w: "majority" } },
+      );
+      // Another event came between.
+      if (matchedCount === 1) return;
+    }
   }
 
   async #organizationOf(named: z.output<typeof metadata>): Promise<OrganizationDocument | null> {
@@ -118,10 +132,20 @@ export class StripeBilling {
   }
 }
 
-/** The plan that a subscription stands for now; null: it says nothing of it. */
-function planOf({ items, status }: Subscription): Plan | null {
-  if (OVER.has(status)) return "free";
+/** State of a subscription that an event tells; null: it tells nothing of its plan. */
+function stateOf({ items, status }: Subscription): Pick<SubscriptionState, "plan"> | null {
+  if (OVER.has(status)) return { plan: "free" };
   if (!HOLDS.has(status)) return null;
   const named = items.data.map(({ price }) => price.metadata?.[PLAN]);
-  return PLANS.findLast((plan) => named.includes(plan)) ?? null;
+  const plan = PLANS.findLast((each) => named.includes(each));
+  return plan === undefined ? null : { plan };
 }
+
+/** Events have whole seconds and come in any order: of one second, the one that ends a subscription is the last. */
+const isNewer = (one: SubscriptionState, known: SubscriptionState): boolean =>
+  one.at > known.at ||
+  (one.at.getTime() === known.at.getTime() && (one.plan === "free" || known.plan !== "free"));
+
+/** An organization that changes to another subscription keeps its plan when the first one ends. */
+const highestOf = (states: readonly SubscriptionState[]): Plan =>
+  PLANS.findLast((plan) => states.some((state) => state.plan === plan)) ?? "free";

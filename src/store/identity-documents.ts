@@ -9,6 +9,12 @@ import type { OrganizationKeyDocument } from "./organization-key-documents.ts";
 export const PLANS = ["free", "pro", "enterprise"] as const;
 export type Plan = (typeof PLANS)[number];
 
+/** A subscription by its newest event: the plan that it pays for, `free` once it is over. */
+export interface SubscriptionState {
+  readonly plan: Plan;
+  readonly at: Date;
+}
+
 export interface OrganizationDocument {
   readonly _id: string;
   readonly name: string;
@@ -16,8 +22,8 @@ export interface OrganizationDocument {
   /** An enterprise plan's custom limits per minute; null where the plan's own hold. */
   readonly restPerMinute: number | null;
   readonly mcpPerMinute: number | null;
-  /** Time of the newest event of its subscription; missing: none has come. */
-  readonly billedAt?: Date;
+  /** Its subscriptions by their ids at the billing provider; missing: no event of one has come. */
+  readonly subscriptions?: Readonly<Record<string, SubscriptionState>>;
   readonly status: "provisioning" | "ready";
   readonly defaultProjectId: string;
   readonly defaultTeamId: string;

@@ -63,9 +63,27 @@ describe("billing by Stripe", function () {
     expect(changes.map(({ actor }) => actor.id)).to.deep.equal(["billing", "billing", "billing"]);
   });
 
+  it("of two subscriptions the higher plan holds, in whatever order their events come", async () => {
+    const ended = { status: "canceled" };
+    const changed = now() - 2;
+    const first = subscription("pro", { id: "sub_first" });
+    const second = subscription("enterprise", { id: "sub_second" });
+    await send("customer.subscription.updated", first, { created: changed });
+    await send("customer.subscription.deleted", { ...first, ...ended }, { created: changed });
+    // Of the same second, and late.
+    await send("customer.subscription.updated", first, { created: changed });
+    expect(await planNow()).to.equal("free");
+    await send("customer.subscription.created", second);
+    await send("customer.subscription.deleted", { ...first, ...ended });
+    expect(await planNow()).to.equal("enterprise");
+    await send("customer.subscription.deleted", { ...second, ...ended });
+    expect(await planNow()).to.equal("free");
+  });
+
   it("an older event that comes late changes nothing, nor does one of a stranger", async () => {
-    await send("customer.subscription.updated", subscription("pro"));
-    await send("customer.subscription.updated", subscription("free"), { created: now() - HOUR });
+    await send("customer.subscription.updated", subscription("pro", { id: "sub_2" }));
+    const late = subscription("free", { id: "sub_2" });
+    await send("customer.subscription.updated", late, { created: now() - HOUR });
     expect(await planNow()).to.equal("pro");
     const other = { metadata: { organization: "of-another-product" } };
     expect(await send("customer.subscription.updated", subscription("free", other))).to.equal(200);
