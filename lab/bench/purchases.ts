@@ -1,5 +1,4 @@
 import { randomUUID } from "node:crypto";
-import { join } from "node:path";
 import { getAddress, keccak256, toHex } from "viem";
 import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
 import { z } from "zod";
@@ -8,12 +7,10 @@ import { COLLECTIONS, type AgentDocument } from "../../src/store/documents.ts";
 import { presented } from "../../src/rails/challenge/protocols/x402.ts";
 import { sandboxTokenDeployment } from "../../src/chain/contracts.ts";
 import { openShop } from "../../test/x402/shops.ts";
-import { Child } from "./child.ts";
-import { prepareSite, Undo } from "./run.ts";
+import { type OneService, ms, ofTarget, onOneService, payAs, say } from "./standalone.ts";
 import { median } from "./statistics.ts";
-import { createOrganizationWithAgents } from "./systems/payments.ts";
-import { type PayingAgent, postTo } from "./systems/payments-agents.ts";
-import { ORDER, portOf, serviceEnvironment, TRANSFER } from "./systems/system.ts";
+import { postTo } from "./systems/payments-agents.ts";
+import { ORDER, TRANSFER } from "./systems/system.ts";
 
 /**
  * A purchase by HTTP 402 beside its parts, one after the other: `node dist/lab/bench/purchases.js [purchases]`. Its parts are the two
@@ -42,23 +39,9 @@ const TRANSFER_TYPE = [
 ] as const;
 
 const count = Number(process.argv[2] ?? PURCHASES);
-const undo = new Undo();
-try {
-  await measure();
-} finally {
-  await undo.all();
-}
-process.exit(0);
+await onOneService("purchases", {}, measure);
 
-async function measure(): Promise<void> {
-  const site = await prepareSite({ profileDir: null }, undo, () => undefined);
-  const env = serviceEnvironment(site, "bench_purchases");
-  const logFile = join(site.dataDir, "logs", "purchases.log");
-  const profileDir = process.env["PROFILE_DIR"] ?? null;
-  const child = await Child.start({ entry: "processes/payments.ts", config: { env, logFile }, profileDir });
-  undo.add(() => child.stop());
-  const port = portOf(child.port);
-  const { agents, token: session } = await createOrganizationWithAgents(env, port, 1);
+async function measure({ agents, env, port, session, site, undo }: OneService): Promise<void> {
   const { db, mongo } = await connectMongo(String(env["MONGODB_URI"]));
   undo.add(() => mongo.close());
   const [agent] = agents;
@@ -74,7 +57,7 @@ async function measure(): Promise<void> {
   });
   undo.add(() => shop.close());
   const buyer = privateKeyToAccount(generatePrivateKey());
-  await pay(port, agent, { ...TRANSFER, recipient: buyer.address, amountCents: CENTS * (count + WARM_UP) });
+  await payAs(port, agent, { ...TRANSFER, recipient: buyer.address, amountCents: CENTS * (count + WARM_UP) });
   const url = `${shop.url}/paid/goods`;
 
   /** The two fetches. */
@@ -110,7 +93,7 @@ async function measure(): Promise<void> {
     await paid.arrayBuffer();
   }
 
-  const decide = () => pay(port, agent, ORDER);
+  const decide = () => payAs(port, agent, ORDER);
 
   async function buy(): Promise<void> {
     const body = { url, maxAmountCents: CENTS, purpose: "bench", idempotencyKey: randomUUID() };
@@ -146,26 +129,6 @@ async function measure(): Promise<void> {
   say(`chain transactions per purchase of ${String(CENTS)} cents: ${ofTarget(sent, TARGETS.transactions)}`);
 }
 
-async function pay(
-  port: number,
-  { apiKey }: PayingAgent,
-  order: Readonly<Record<string, unknown>>,
-): Promise<void> {
-  await postTo(port, "/v1/payments", { ...order, idempotencyKey: randomUUID() }, apiKey);
-}
-
 function decoded(header: string | null): unknown {
   return JSON.parse(Buffer.from(header ?? "", "base64").toString("utf8"));
-}
-
-function say(line: string): void {
-  process.stdout.write(`${line}\n`);
-}
-
-function ms(value: number): string {
-  return `${value.toFixed(1)} ms`;
-}
-
-function ofTarget(value: number, most: number): string {
-  return `${value.toFixed(3)} (at most ${String(most)}${value <= most ? "" : ": MISSED"})`;
 }

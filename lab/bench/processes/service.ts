@@ -1,4 +1,4 @@
-import { readAddresses, readConfig } from "../../../server/config.ts";
+import { readAddresses, readCardNetworkUrl, readConfig } from "../../../server/config.ts";
 import { type HttpServer, listen } from "../../../server/http/server.ts";
 import { createLogger } from "../../../src/lib/logger.ts";
 import { type Roles, type RunningRoles, startRoles } from "../../../server/roles.ts";
@@ -38,6 +38,7 @@ export async function startService(config: ServiceConfig): Promise<Service> {
     config: readConfig(env, "127.0.0.1"),
     addresses: readAddresses(env),
     embedded: false,
+    cardNetworkUrl: readCardNetworkUrl(env),
     http,
     baseUrl,
     mcpUrl: baseUrl,

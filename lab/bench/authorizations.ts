@@ -1,0 +1,128 @@
+import { z } from "zod";
+import { operations } from "../../src/contract/registry.ts";
+import type { CardNetwork } from "../../src/engines/card-network/network.ts";
+import { startCardNetwork } from "../../src/engines/card-network/server.ts";
+import type { Card } from "../../src/engines/card-network/shapes.ts";
+import { TotpCodes } from "../../test/support/totp.ts";
+import { type OneService, ms, ofTarget, onOneService, payAs, say } from "./standalone.ts";
+import { percentile } from "./statistics.ts";
+import { callTo, postTo } from "./systems/payments-agents.ts";
+import { ORDER } from "./systems/system.ts";
+
+/**
+ * Authorizations that a card network asks for, beside payments: `node dist/lab/bench/authorizations.js`. The network is the simulated
+ * one, in this process; times are its own, from its request to the answer, and of a payment from call to answer.
+ */
+const CONNECTIONS = 50;
+/** Cards are made ready by so few at once that nothing is shed. */
+const ARMING = 8;
+/** Beside the burst's cards, as many as a project may have ready. */
+const SAMPLES = 500;
+const WARM_UP = 100;
+const AT_ONCE = 1_000;
+const TARGETS = { ratio: 1.2, p99Ms: 500, answeredMs: 2_000 };
+const MERCHANT = {
+  name: ORDER.merchant,
+  category: "taxicabs_limousines",
+  category_code: "4121",
+  network_id: "1",
+  country: "US",
+};
+const KEY = "rk_test_of_the_bench";
+const SECRET = "whsec_of_the_bench";
+const RAIL = "/v1/organization/rails/simulator";
+/** Answered by the service, not by the network in its place. */
+const ANSWERED: ReadonlySet<string> = new Set(["webhook_approved", "webhook_declined"]);
+
+const armed = z.object({ transaction: z.object({ id: z.string(), stage: z.literal("armed") }) });
+const running = await startCardNetwork({ port: 0, folder: null, seed: 1 });
+await onOneService("authorizations", { CARD_NETWORK_URL: running.url }, measure);
+
+async function measure(service: OneService): Promise<void> {
+  const { agents, port, undo } = service;
+  undo.add(() => running.close());
+  const payer = (number: number) => agents[number % agents.length] ?? agents[0];
+  const pay = async (number: number): Promise<unknown> => {
+    const agent = payer(number);
+    if (agent === undefined) throw new Error("there is no agent");
+    return payAs(port, agent, ORDER);
+  };
+  await timesOf(WARM_UP, pay);
+  const payments = await timesOf(SAMPLES, pay);
+
+  const account = running.accountOf(KEY);
+  const { network } = account;
+  await connect(service, network);
+  const ready: string[] = [];
+  const arm = async (number: number) => {
+    ready.push(armed.parse(await pay(number)).transaction.id);
+  };
+  await timesOf(WARM_UP + SAMPLES + AT_ONCE, arm, ARMING);
+  await account.settled();
+  const cards = new Map(
+    network.store.all<Card>("issuing.card").map(({ id, metadata }) => [metadata["transaction"], id]),
+  );
+  const reasons: string[] = [];
+  const authorize = async (): Promise<void> => {
+    const card = cards.get(ready.pop()) ?? "";
+    const { request_history } = await network.authorize(card, ORDER.amountCents, MERCHANT);
+    reasons.push(request_history.at(-1)?.reason ?? "none");
+  };
+  await timesOf(WARM_UP, authorize);
+  const authorizations = await timesOf(SAMPLES, authorize);
+  await account.settled();
+
+  const [paying, asking] = [percentile(payments, 0.99), percentile(authorizations, 0.99)];
+  say(
+    `p50 at ${CONNECTIONS} at once: a payment ${ms(percentile(payments, 0.5))}, an authorization ${ms(percentile(authorizations, 0.5))}`,
+  );
+  say(
+    `p99: a payment ${ms(paying)}, an authorization ${ms(asking)}, in ms ${ofTarget(asking, TARGETS.p99Ms)}`,
+  );
+  say(`p99 of an authorization to that of a payment: ${ofTarget(asking / paying, TARGETS.ratio)}`);
+
+  reasons.length = 0;
+  const burst = await timesOf(AT_ONCE, authorize, AT_ONCE);
+  const answered = reasons.filter((reason) => ANSWERED.has(reason)).length;
+  const approved = reasons.filter((reason) => reason === "webhook_approved").length;
+  say(
+    `${AT_ONCE} at once: ${answered} answered, ${approved} of them approved; the others are declined; the last in ms ` +
+      ofTarget(burst.at(-1) ?? 0, TARGETS.answeredMs),
+  );
+}
+
+/** Durations in ms, sorted, of so many calls, of which `connections` are under way. */
+async function timesOf(
+  count: number,
+  call: (number: number) => Promise<unknown>,
+  connections = CONNECTIONS,
+): Promise<readonly number[]> {
+  const times: number[] = [];
+  let next = 0;
+  const client = async (): Promise<void> => {
+    while (next < count) {
+      const number = next;
+      next += 1;
+      const began = performance.now();
+      await call(number);
+      times.push(performance.now() - began);
+    }
+  };
+  await Promise.all(Array.from({ length: connections }, client));
+  return times.toSorted((one, other) => one - other);
+}
+
+async function connect({ port, session }: OneService, network: CardNetwork): Promise<void> {
+  const { connectCardIssuer, enrollTotp } = operations;
+  const { secret } = enrollTotp.output.parse(await postTo(port, "/v1/auth/totp", {}, session));
+  const codes = new TotpCodes(secret);
+  await postTo(port, "/v1/auth/totp/confirm", { code: await codes.next() }, session);
+  const proof = { method: "totp", code: await codes.next() };
+  await postTo(port, "/v1/auth/step-up", proof, session);
+  const put = (body: object) => callTo(port, "PUT", RAIL, body, session);
+  const { connection } = connectCardIssuer.output.parse(await put({ apiKey: KEY }));
+  const { authorizationUrl } = connection;
+  network.configure({ authorizationUrl, authorizationSecret: SECRET, standsIn: "decline" });
+  network.configure({ fundedCents: 100 * ORDER.amountCents * (WARM_UP + SAMPLES + AT_ONCE) });
+  await put({ authorizationSecret: SECRET });
+}
