@@ -5,15 +5,17 @@ import { reasonOf } from "./chaos/until.ts";
 
 // `npm run chaos`: payments while everything is killed in turn, and an audit of the books after each disaster.
 const options = readOptions(process.argv);
+const chosen = options.cards ? ["--cards"] : [];
 const progress = options.json ? process.stderr : process.stdout;
 const say = (line: string): void => void progress.write(`${line}\n`);
 try {
   const result = await runChaos(options, say);
   if (options.json) process.stdout.write(`${JSON.stringify(result)}\n`);
-  else say(summaryText(result, "chaos"));
+  else say(summaryText(result, "chaos", chosen));
   process.exitCode = result.passed ? 0 : 1;
 } catch (error) {
-  const again = `npm run chaos -- --rounds ${String(options.rounds)} --seed ${String(options.seed)} --keep`;
+  const args = [...chosen, "--rounds", options.rounds, "--seed", options.seed, "--keep"];
+  const again = `npm run chaos -- ${args.join(" ")}`;
   process.stderr.write(`error: the run broke off: ${reasonOf(error)}\nRepeat it with \`${again}\`.\n`);
   process.exitCode = 1;
 }

@@ -42,6 +42,7 @@ const LONG_TESTS = [
   "test/workflows",
 ];
 const CHAOS_ROUNDS = 200;
+const CARD_ROUNDS = 100;
 const SIMULATION_SECONDS = 900;
 const SCALE_MAX = 100;
 
@@ -69,6 +70,11 @@ const stagesOf = (scale: number): readonly Stage[] => [
   { name: "mutants", file: "lab/mutants.ts", args: [] },
   { name: "interop", file: "lab/interop.ts", args: [] },
   { name: "chaos", file: "lab/chaos.ts", args: ["--rounds", whole(CHAOS_ROUNDS * scale), "--keep"] },
+  {
+    name: "cards",
+    file: "lab/chaos.ts",
+    args: ["--cards", "--rounds", whole(CARD_ROUNDS * scale), "--keep"],
+  },
   { name: "cluster", file: "lab/cluster.ts", args: ["--keep"] },
 ];
 

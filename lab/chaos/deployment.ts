@@ -1,5 +1,6 @@
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
+import { type RunningCardNetwork, startCardNetwork } from "../../src/engines/card-network/server.ts";
 import { choosePorts } from "../../src/engines/ports.ts";
 import { MasterKey } from "../../src/secrets/master-key.ts";
 import { payloadKeysOf } from "../../src/temporal/payload-keys.ts";
@@ -54,6 +55,8 @@ export class Deployment implements Site {
   readonly engines: Engines;
   readonly line: ChainProxy;
   readonly letterbox: Letterbox;
+  /** Like the receiver, it is not killed. */
+  readonly cardNetwork: RunningCardNetwork;
   readonly roles: readonly RoleProcess[];
   readonly env: NodeJS.ProcessEnv;
   /** Of each server; clients go to any. */
@@ -64,6 +67,7 @@ export class Deployment implements Site {
     engines: Engines,
     line: ChainProxy,
     letterbox: Letterbox,
+    cardNetwork: RunningCardNetwork,
     ports: readonly number[],
     logDir: string,
   ) {
@@ -73,6 +77,7 @@ export class Deployment implements Site {
     this.engines = engines;
     this.line = line;
     this.letterbox = letterbox;
+    this.cardNetwork = cardNetwork;
     this.baseUrls = ports.map((port) => `http://127.0.0.1:${String(port)}`);
     this.addresses = {
       mongodbUri: uri.toString(),
@@ -84,6 +89,7 @@ export class Deployment implements Site {
       ...roleEnvironment({ ...this.addresses, rpcUrl: line.url }, { letterbox, logDir }),
       // Sessions of one server hold at the other.
       BASE_URL: this.baseUrls[0],
+      CARD_NETWORK_URL: cardNetwork.url,
     };
     this.env = env;
     this.roles = [
@@ -101,10 +107,11 @@ export class Deployment implements Site {
     const engines = await Engines.start(dataDir, say);
     const line = await startChainProxy(engines.running.chain.directUrl);
     const letterbox = await Letterbox.open();
+    const cardNetwork = await startCardNetwork({ port: 0, folder: null, seed: 1 });
     // The same ports for the whole run: clients know a service by its addresses, whichever processes are behind them.
     const wanted = { port: 0, variable: "PORT" };
     const { first, second } = await choosePorts({ first: wanted, second: wanted });
-    const place = new Deployment(engines, line, letterbox, [first, second], logDir);
+    const place = new Deployment(engines, line, letterbox, cardNetwork, [first, second], logDir);
     say("two servers, two workers: starting");
     for (const role of place.roles) role.start();
     try {
@@ -138,6 +145,7 @@ export class Deployment implements Site {
     await Promise.all(this.roles.map((role) => role.stop()));
     await this.line.close();
     await this.letterbox.close();
+    await this.cardNetwork.close();
     await this.engines.stop();
   }
 }

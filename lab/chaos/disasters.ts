@@ -21,6 +21,9 @@ export const DISASTERS = [
 ] as const;
 export type DisasterName = (typeof DISASTERS)[number];
 
+/** Disasters that a card network meets. */
+export const WITHOUT_CHAIN = ["worker", "server", "temporal", "mongod", "everything", "clocks"] as const;
+
 /** The line to the chain is disturbed for so long. */
 const DISTURBED_MIN_MS = 2_000;
 const DISTURBED_MAX_MS = 5_000;

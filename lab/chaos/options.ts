@@ -8,6 +8,8 @@ export interface ChaosOptions {
   readonly json: boolean;
   /** Keeps the data folder when the run fails. */
   readonly keep: boolean;
+  /** Plays with cards of a simulated network instead of the other rails. */
+  readonly cards: boolean;
 }
 
 const ROUNDS_DEFAULT = 5;
@@ -18,6 +20,7 @@ interface Flags {
   readonly seed?: number;
   readonly json: boolean;
   readonly keep: boolean;
+  readonly cards: boolean;
 }
 
 /** Reads the command line; ends the process with a line of help when it makes no sense. */
@@ -30,7 +33,12 @@ export function readOptions(argv: readonly string[]): ChaosOptions {
     .option("--seed <n>", "repeats the choices of an earlier run (a fresh one)", wholeUpTo(SEED_MAX))
     .option("--json", "the result as JSON on standard output, progress on standard error", false)
     .option("--keep", "keep the data folder, with all logs, when the run fails", false)
+    .option(
+      "--cards",
+      "a card network does anything with the payments' cards, instead of the other rails",
+      false,
+    )
     .parse([...argv]);
-  const { json, keep, rounds, seed = freshSeed() } = program.opts<Flags>();
-  return { rounds, seed, json, keep };
+  const { cards, json, keep, rounds, seed = freshSeed() } = program.opts<Flags>();
+  return { rounds, seed, json, keep, cards };
 }

@@ -73,8 +73,8 @@ export function roundText(round: RoundResult, rounds: number): string {
   ].join(" ");
 }
 
-/** `command` is the npm script that repeats the run. */
-export function summaryText(result: RunResult, command: string): string {
+/** `command` is the npm script that repeats the run, with the options that chose it. */
+export function summaryText(result: RunResult, command: string, options: readonly string[] = []): string {
   const {
     agedRecords,
     chainTransactions,
@@ -95,7 +95,7 @@ export function summaryText(result: RunResult, command: string): string {
     `${passed ? "PASSED" : "FAILED"}: ${String(rounds.length)} rounds in ${String(Math.round(result.seconds))} s, ${String(failed)} of them with differences`,
     `  ${String(kills)} processes killed, ${String(payments)} payments, ${String(retries)} retries, ${String(chainTransactions)} transactions on the chain, ${String(foreignTransactions)} of them foreign, ${String(deliveries)} webhook deliveries`,
     `  ${String(agedRecords)} records were made older than their retention`,
-    `  seed ${String(seed)}${passed ? "" : `; again: npm run ${command} -- --rounds ${String(rounds.length)} --seed ${String(seed)} --keep`}`,
+    `  seed ${String(seed)}${passed ? "" : `; again: npm run ${command} -- ${[...options, "--rounds", rounds.length, "--seed", seed].join(" ")} --keep`}`,
     ...(dataDir === null ? [] : [`  data and logs: ${dataDir}`]),
     ...(differences.length === 0 ? [] : ["  in the end:", ...differences.map((line) => `    ${line}`)]),
   ].join("\n");

@@ -2,8 +2,9 @@ import { mkdtemp, realpath, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Random } from "../random.ts";
+import { playCardRounds } from "./card-rounds.ts";
 import { Deployment } from "./deployment.ts";
-import { DISASTERS, disasterOf, type DisasterName } from "./disasters.ts";
+import { DISASTERS, disasterOf, type DisasterName, WITHOUT_CHAIN } from "./disasters.ts";
 import type { ChaosOptions } from "./options.ts";
 import type { RunResult } from "./report.ts";
 import { playRounds } from "./rounds.ts";
@@ -12,27 +13,23 @@ import type { Site } from "./site.ts";
 type Say = (line: string) => void;
 
 /** One run: everything up, rounds, a last audit of it all, everything down again, whatever happens. */
-export const runChaos = ({ keep, rounds, seed }: ChaosOptions, say: Say): Promise<RunResult> =>
+export const runChaos = ({ cards, keep, rounds, seed }: ChaosOptions, say: Say): Promise<RunResult> =>
   withSite(
     { name: "chaos", keep, seed, say, start: (dataDir, tell) => Deployment.start(dataDir, tell) },
     (deployment) => {
       const random = new Random(seed);
-      const disasters = disasterNames(rounds, random.fork("disasters"));
-      return playRounds({
-        site: deployment,
-        seed,
-        random,
-        disasters: disasters.map((name) => disasterOf(name, deployment)),
-        tenants: 1,
-        say,
-      });
+      const names = disasterNames(cards ? WITHOUT_CHAIN : DISASTERS, rounds, random.fork("disasters"));
+      const disasters = names.map((name) => disasterOf(name, deployment));
+      const common = { site: deployment, seed, random, disasters, say };
+      const { cardNetwork } = deployment;
+      return cards ? playCardRounds({ ...common, cardNetwork }) : playRounds({ ...common, tenants: 1 });
     },
   );
 
 /** All kinds in turn, each time in another order. */
-function disasterNames(rounds: number, random: Random): DisasterName[] {
+function disasterNames(kinds: readonly DisasterName[], rounds: number, random: Random): DisasterName[] {
   const chosen: DisasterName[] = [];
-  while (chosen.length < rounds) chosen.push(...random.shuffled(DISASTERS));
+  while (chosen.length < rounds) chosen.push(...random.shuffled(kinds));
   return chosen.slice(0, rounds);
 }
 
