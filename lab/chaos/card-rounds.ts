@@ -99,6 +99,8 @@ class CardRounds {
   #answers: PaymentAnswer[] = [];
   /** Payments of the current organization. */
   #asked: Asked[] = [];
+  /** Of them those that have come to their end as the network has it. */
+  readonly #settledIds = new Set<string>();
   readonly #reported = new Set<string>();
 
   constructor(options: CardRoundsOptions) {
@@ -243,38 +245,55 @@ class CardRounds {
 
   /** The first difference; null: none. What is open at the network ends, and what no merchant has charged is cancelled. */
   async #missing(carded: Carded): Promise<string | null> {
-    const { tenant, account } = carded;
+    const { account, tenant } = carded;
     const { network } = account;
-    let spent = 0;
-    for (const { id } of this.#asked) {
-      if (id === null) continue;
-      const cards = cardsOf(network, id);
-      if (cards.length > 1) return `${id} has ${String(cards.length)} cards`;
-      const [card] = cards;
-      if (card !== undefined) {
-        for (const { id: open } of openOf(network, card.id)) network.expire(open);
-        // Any event has the card read.
-        await network.authorize(card.id, 0, MERCHANT);
+    const left = this.#asked.flatMap(({ id }) => (id === null || this.#settledIds.has(id) ? [] : [id]));
+    const found: string[] = [];
+    const reader = async (): Promise<void> => {
+      for (let id = left.pop(); id !== undefined; id = left.pop()) {
+        const difference = await this.#differenceOf(carded, id);
+        if (difference === null) this.#settledIds.add(id);
+        else found.push(difference);
       }
-      const totals = card === undefined ? [] : network.totalsOf(card.id);
-      const captured = sum(totals, (one) => one.captured);
-      const credited = sum(totals, (one) => Math.max(0, one.credited - one.recalled));
-      spent += Math.max(0, captured - sum(totals, (one) => one.credited - one.recalled));
-      const answer = await tenant.owner.ask({ method: "GET", path: `/v1/transactions/${id}` });
-      if (answer.status !== 200) return `${id} can't be read: ${JSON.stringify(answer)}`;
-      const { transaction } = operations.getTransaction.output.parse(answer.body);
-      const { capturedCents, creditedCents } = transaction.amounts;
-      if (capturedCents !== captured || creditedCents !== credited)
-        return `${id} has ${JSON.stringify(transaction.amounts)}, the network ${JSON.stringify(totals)}`;
-      if (transaction.status === "pending" && captured === 0) await this.#cancel(carded, id);
-    }
-    const path = `/v1/agents/${payerOf(tenant).id}`;
-    const answer = await tenant.owner.ask({ method: "GET", path });
+    };
+    await Promise.all(Array.from({ length: CLIENTS }, reader));
+    if (found[0] !== undefined) return found[0];
+    const spent = this.#asked
+      .flatMap(({ id }) => (id === null ? [] : [usedOf(totalsOf(network, id))]))
+      .reduce(
+        (total, { capturedCents, netCreditedCents }) => total + Math.max(0, capturedCents - netCreditedCents),
+        0,
+      );
+    const answer = await tenant.owner.ask({ method: "GET", path: `/v1/agents/${payerOf(tenant).id}` });
     if (answer.status !== 200) return `the agent can't be read: ${JSON.stringify(answer)}`;
     const { agent } = operations.getAgent.output.parse(answer.body);
     return agent.spentCents === spent && agent.reservedCents === 0
       ? null
       : `the agent has spent ${String(agent.spentCents)} and holds ${String(agent.reservedCents)}; by the network ${String(spent)} and 0`;
+  }
+
+  /** Null: the payment has come to its end as the network has it. */
+  async #differenceOf(carded: Carded, id: string): Promise<string | null> {
+    const { account, tenant } = carded;
+    const { network } = account;
+    const cards = cardsOf(network, id);
+    if (cards.length > 1) return `${id} has ${String(cards.length)} cards`;
+    for (const card of cards) {
+      for (const open of openOf(network, card.id)) network.expire(open.id);
+      // Any event has the card read.
+      await network.authorize(card.id, 0, MERCHANT);
+    }
+    const answer = await tenant.owner.ask({ method: "GET", path: `/v1/transactions/${id}` });
+    if (answer.status !== 200) return `${id} can't be read: ${JSON.stringify(answer)}`;
+    const { transaction } = operations.getTransaction.output.parse(answer.body);
+    const { capturedCents, creditedCents } = transaction.amounts;
+    const totals = totalsOf(network, id);
+    const used = usedOf(totals);
+    if (capturedCents !== used.capturedCents || creditedCents !== used.creditedCents)
+      return `${id} has ${JSON.stringify(transaction.amounts)}, the network ${JSON.stringify(totals)}`;
+    if (transaction.status !== "pending") return null;
+    await this.#cancel(carded, id);
+    return `${id} is pending`;
   }
 
   #newEndings(): string[] {
@@ -300,5 +319,15 @@ const openOf = (network: CardNetwork, cardId: string): readonly Authorization[] 
     .all<Authorization>("issuing.authorization")
     .filter(({ card, status }) => card.id === cardId && status === "pending");
 
-const sum = (totals: readonly Totals[], centsIn: (one: Totals) => number): number =>
-  totals.reduce((total, one) => total + centsIn(one), 0);
+const totalsOf = (network: CardNetwork, transactionId: string): readonly Totals[] =>
+  cardsOf(network, transactionId).flatMap(({ id }) => network.totalsOf(id));
+
+function usedOf(totals: readonly Totals[]) {
+  let [capturedCents, creditedCents, netCreditedCents] = [0, 0, 0];
+  for (const { captured, credited, recalled } of totals) {
+    capturedCents += captured;
+    creditedCents += Math.max(0, credited - recalled);
+    netCreditedCents += credited - recalled;
+  }
+  return { capturedCents, creditedCents, netCreditedCents };
+}
