@@ -6,7 +6,7 @@ import { mostSpecificScope } from "../../src/identity/most-specific-scope.ts";
 import type { HandlerDependencies } from "./dependencies.ts";
 import type { Handlers } from "./types.ts";
 
-/** MongoDB may read the agents for so long: ten thousand of them take some 30 ms. */
+/** Timeout for reading agents in MongoDB: ten thousand take about 30 ms. */
 const READ_MS_MAX = 2_500;
 
 interface Sums {
@@ -17,7 +17,7 @@ interface Sums {
 }
 const NONE: Sums = { count: 0, budgetCents: 0, spentCents: 0, reservedCents: 0 };
 
-/** Counts and totals of agents, as their records have them. */
+/** Counts and totals of agents, from their records. */
 export function agentSummaryHandlers({
   collections,
   reads,

@@ -5,10 +5,9 @@ import { walletView } from "../../src/views/views.ts";
 import { type HandlerDependencies, profileOf } from "./dependencies.ts";
 import type { Handlers } from "./types.ts";
 
-/** A chain that has not answered by then is shown as one that doesn't. */
+/** Timeout for the chain's balance. After that the balance is shown as unavailable. */
 const BALANCE_MS = 2_000;
 
-/** Agents' wallets, for people. */
 export function agentWalletHandlers({ rails }: HandlerDependencies): Pick<Handlers, "getAgentWallet"> {
   return {
     async getAgentWallet(_input, { target }) {

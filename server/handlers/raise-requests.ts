@@ -71,10 +71,10 @@ export function raiseRequestHandlers(dependencies: HandlerDependencies): RaiseHa
 
 const personOf = ({ name, userId }: SessionPrincipal) => ({ userId, name });
 
-/** The page where people decide raises. */
+/** Returns the address of the page where people decide requests for higher limits. */
 const raisesUrl = (baseUrl: string): string => `${baseUrl}/approvals`;
 
-/** The request once a person has decided it, or as it is after `withinMs`, or where too many calls wait. */
+/** Returns the request once it is decided, or its current state after `withinMs` or if too many calls wait. */
 const waitsForDecision =
   ({
     collections: { raiseRequests },

@@ -9,7 +9,6 @@ type WebhookHandlers = Pick<
   "createWebhook" | "listWebhooks" | "getWebhook" | "updateWebhook" | "deleteWebhook" | "rotateWebhookSecret"
 >;
 
-/** Webhook endpoints, and their secrets. */
 export function webhookHandlers(dependencies: HandlerDependencies): WebhookHandlers {
   const { lists, webhooks } = dependencies;
   const { collections, endpoints } = webhooks;
