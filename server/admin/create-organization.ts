@@ -11,12 +11,12 @@ import type { Passwords } from "../../src/identity/passwords.ts";
 import type { Connections } from "../../src/store/connections.ts";
 import { AdminError, connected } from "./connecting.ts";
 
-/** Maximum time for provisioning before the command gives up. */
+/** Timeout for provisioning. */
 const PROVISIONING_MS = 60_000;
 
 /**
- * `create-organization`: the organization, its owner, its default project and team. Answers when the organization is
- * ready. Repeated after a crash it finishes the same organization.
+ * `create-organization`: creates the organization, its owner, its default project and team. Returns when the
+ * organization is ready. Repeated after a crash, it completes the same organization.
  */
 export const createOrganization = (
   env: NodeJS.ProcessEnv,
@@ -29,7 +29,7 @@ export const createOrganization = (
     return await createOrganizationOn(connections, accessProofs, input, occasion);
   });
 
-/** Creates an organization on open connections. */
+/** Creates an organization over open connections. */
 export async function createOrganizationOn(
   connections: Connections,
   accessProofs: AccessProofs,

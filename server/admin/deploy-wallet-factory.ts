@@ -7,15 +7,15 @@ import { loadMasterKey } from "../../src/secrets/load-master-key.ts";
 import { recordCommand } from "./record-command.ts";
 import { AdminError, connected } from "./connecting.ts";
 
-/** Maximum time for the chain to confirm it. A repeated command goes on waiting. */
+/** Timeout for the chain's confirmation. A repeated command continues to wait. */
 const DEPLOYED_MS = 300_000;
 
 const now = (): Date => new Date();
 
 /**
- * `deploy-wallet-factory`: puts the contract that makes agents' wallets on the chain of `EVM_RPC_URL`, by the service's key
- * and through its record of transactions, so that it may run beside the service. Where it is there already, by whomever,
- * nothing is sent: its address is the same on every chain.
+ * `deploy-wallet-factory`: deploys the contract that creates agents' wallets on the chain of `EVM_RPC_URL`. Uses the
+ * service's key and record of transactions, so it may run beside the service. Sends nothing if the contract is already
+ * there, whoever deployed it: its address is the same on every chain.
  */
 export const deployWalletFactory = (env: NodeJS.ProcessEnv): Promise<{ readonly factory: string }> =>
   connected(env, async ({ addresses, db }) => {

@@ -4,13 +4,13 @@ import { AdminError } from "./connecting.ts";
 import { recordCommand } from "./record-command.ts";
 import { notDone, withOnlyAccount } from "./only-account.ts";
 
-/** There are no concurrent requests in this process. */
+/** This process has no concurrent requests. */
 const LOCK_WAIT_MS = 1_000;
 
 /**
- * `reset-second-factors`: for a person who has lost their only second factor and can't step up any more to enrol another.
- * Its entry in their organization's audit log comes first, so that no crash leaves a reset without one; one that is not
- * followed by a reset says more than was done, and the same command again does it.
+ * `reset-second-factors`: for a person who has lost their only second factor and cannot step up to enrol another. The
+ * audit entry comes first, so that no crash leaves a reset without one. If the reset itself fails, the entry overstates
+ * what was done, and repeating the command completes it.
  */
 export const resetSecondFactors = (
   env: NodeJS.ProcessEnv,

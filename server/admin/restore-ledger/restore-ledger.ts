@@ -23,19 +23,24 @@ import { readRecords } from "./records.ts";
 
 export interface RestoreOptions {
   readonly projectId: string;
-  /** False: only says what it would restore. */
+  /** False for a dry run that reports what would be restored. */
   readonly isConfirmed: boolean;
-  /** Maximum time that work in progress may look like a difference in the comparison at the end; null: nothing is compared. */
+  /**
+   * Maximum time for which work in flight may look like a difference in the final comparison; null for no comparison.
+   */
   readonly patienceMs: number | null;
   readonly onProgress: (line: string) => void;
 }
 
 /**
- * A payment that the lost ledger decided is sent within 1 s (`src/payments/sending.ts`), and recorded by its sender within 5 s after that. Only
- * then are the records all that is known.
+ * Time after which records contain all that is known. A payment decided by the lost ledger is sent within 1 s
+ * (`src/payments/sending.ts`) and recorded by its sender within 5 s after that.
  */
 const QUIET_MS = 10_000;
-/** A ledger that ended longer ago is not waited for, however far the clocks of this machine and the engine are apart. */
+/**
+ * Age of a ledger's end beyond which there is no wait, allowing for clock differences between this machine and the
+ * engine.
+ */
 const LONG_AGO_MS = 120_000;
 
 export interface Restored {
@@ -48,25 +53,25 @@ export interface Restored {
   readonly droppedAccounts: number;
   readonly caps: number;
   readonly totals: Totals;
-  /** Payments that are executed again, by outcome. */
+  /** Payments that are executed again, by state. */
   readonly open: Readonly<Record<"held" | "sending" | "following" | "done", number>>;
   readonly notes: readonly string[];
-  /** Facts that no record has. */
+  /** Facts that no record contains. */
   readonly notKnown: readonly string[];
-  /** Of the whole organization, once the ledger runs; null: it was not started, or nothing was compared. */
+  /** Differences in the whole organization once the ledger runs; null if it was not started or nothing was compared. */
   readonly differences: readonly Difference[] | null;
 }
 
 /**
- * `restore-ledger`: restarts the ledger of a project from its records where it was ended by hand or lost with its engine. One
- * that runs from a backup, behind its records, it ends first; it refuses while another runs.
+ * `restore-ledger`: restarts a project's ledger from its records after it was ended by hand or lost with its engine.
+ * Ends a ledger that runs from a backup and is behind its records; refuses while any other runs.
  */
 export const restoreLedger = (env: NodeJS.ProcessEnv, options: RestoreOptions): Promise<Restored> =>
   connected(env, (connections) => restoreLedgerOn(connections, env, options));
 
 type RestoreAllOptions = Pick<RestoreOptions, "isConfirmed" | "onProgress">;
 
-/** Ledgers restored at the same time: each waits some seconds until nothing of its project is in flight. */
+/** Ledgers restored concurrently. Each waits some seconds until nothing in its project is in flight. */
 const LEDGERS_AT_ONCE = 50;
 
 /** Results for all projects whose ledger did not run, or ran behind its records. */
@@ -76,11 +81,11 @@ export interface RestoredAll {
   readonly refused: readonly { readonly projectId: string; readonly reason: string }[];
 }
 
-/** `restore-ledger --all`, after Temporal was restored from a backup. It compares nothing. */
+/** `restore-ledger --all`: restores all ledgers after Temporal was restored from a backup. Compares nothing. */
 export const restoreLedgers = (env: NodeJS.ProcessEnv, options: RestoreAllOptions): Promise<RestoredAll> =>
   connected(env, (connections) => restoreLedgersOn(connections, env, options));
 
-/** Restores all ledgers on open connections. */
+/** Restores all ledgers over open connections. */
 export async function restoreLedgersOn(
   connections: Connections,
   env: NodeJS.ProcessEnv,
@@ -106,7 +111,7 @@ export async function restoreLedgersOn(
   return { restored, refused };
 }
 
-/** Restores a ledger on open connections. */
+/** Restores a ledger over open connections. */
 export async function restoreLedgerOn(
   connections: Connections,
   env: NodeJS.ProcessEnv,
@@ -114,7 +119,7 @@ export async function restoreLedgerOn(
 ): Promise<Restored> {
   const { db, temporal } = connections;
   const { isConfirmed, onProgress, patienceMs, projectId } = options;
-  // Before anything is read: nothing is begun without its audit entry.
+  // Checked first, since nothing begins without its audit entry.
   const masterKey = isConfirmed ? await requireMasterKey(env) : null;
   if (masterKey !== null) await verifyMasterKey(db, masterKey);
   const project = await collectionsOf(db).projects.findOne({ _id: projectId });
@@ -137,7 +142,7 @@ export async function restoreLedgerOn(
   return { ...found, isDone: true, differences };
 }
 
-/** The engine's status of the lost ledger, once what it decided is recorded. */
+/** Returns the engine's status of the lost ledger, once its decisions are recorded. */
 async function lostLedger(
   { db }: Connections,
   actors: TemporalActors,
@@ -160,7 +165,7 @@ async function lostLedger(
   return `running from a backup, at revision ${String(state.revision)} of ${String(recorded)}`;
 }
 
-/** The ledger needs no restoring. */
+/** The ledger runs and needs no restoring. */
 class LedgerRuns extends AdminError {}
 
 const STALE_RECORDS =
@@ -177,7 +182,7 @@ async function stateOf(actors: TemporalActors, projectId: string): Promise<Ledge
   }
 }
 
-/** Waits until what a ledger that ended then had decided is recorded. */
+/** Waits until the decisions of a ledger that ended at `endedAt` are recorded. */
 async function untilQuiet(endedAt: number, onProgress: (line: string) => void): Promise<void> {
   if (Date.now() - endedAt >= LONG_AGO_MS) return;
   onProgress(`${String(QUIET_MS / 1_000)} s until nothing is under way any more`);
