@@ -15,7 +15,7 @@ import { forwardedCommands } from "./http/forwarded-commands.ts";
 import { type HttpServer, listen } from "./http/server.ts";
 import type { Config } from "./config.ts";
 
-/** A third of the time after which a silent server is no longer forwarded to. */
+/** A third of the time after which a silent server gets no more forwarded commands. */
 const HEARTBEAT_MS = 2_000;
 
 export interface PeersOptions {
@@ -27,12 +27,12 @@ export interface PeersOptions {
   readonly logger: Logger;
 }
 
-/** This process among the servers of its database. */
+/** This process's membership among the servers of its database. */
 export interface Peers {
   readonly route: LedgerRoute;
-  /** Takes commands from other servers from now on, where this process has an internal address. */
+  /** Starts accepting commands from other servers, if this process has an internal address. */
   serve(ledgers: Ledgers): Promise<void>;
-  /** Other servers are to forward nothing more; what they do forward is still answered. */
+  /** Asks other servers to stop forwarding. Commands that still arrive are answered. */
   leave(): Promise<void>;
   close(): Promise<void>;
 }

@@ -1,8 +1,7 @@
-/** Stopping a process, by SIGTERM or SIGINT. */
+/** Handles SIGTERM and SIGINT. */
 export interface Stopping {
-  /** Aborted by the first signal. */
   readonly signal: AbortSignal;
-  /** Registers an action for a second signal, before the process ends at once. */
+  /** Registers an action for a second signal, before the process exits at once. */
   readonly beforeEndingAtOnce: (act: () => void) => void;
 }
 
@@ -10,8 +9,8 @@ export interface Stopping {
 const ENDED_AT_ONCE = 130;
 
 /**
- * Listens for signals from now on: called before anything else, so that a process that is stopped while it starts ends what it
- * has begun. A second signal ends the process at once.
+ * Starts listening for signals. Called before anything else, so that a process stopped during its start cleans up. A
+ * second signal ends the process at once.
  */
 export function heedSignals(): Stopping {
   const stopRequested = new AbortController();

@@ -12,7 +12,7 @@ import { plural } from "../reconcile/text.ts";
 
 export interface AcceptOptions {
   readonly projectId: string;
-  /** False: only says what the records lack. */
+  /** False for a dry run that reports what the records lack. */
   readonly isConfirmed: boolean;
 }
 
