@@ -1,12 +1,12 @@
 import { useSyncExternalStore } from "react";
 
-/** The Date header counts whole seconds; what differs by less is no other clock. */
+/** Maximum difference that is not another clock, since the Date header has whole seconds. */
 const SAME_CLOCK_MS = 1_500;
 
 let aheadMs = 0;
 let tick = 0;
 
-/** Notes the service's time from an answer. */
+/** Notes the service's time from a response. */
 export function noteServiceTime(now: number | null): void {
   if (now === null) return;
   const differs = now - Date.now();
@@ -19,7 +19,7 @@ export const msUntil = (iso: string): number => Date.parse(iso) - Date.now() - a
 const listeners = new Set<() => void>();
 let timer: ReturnType<typeof setInterval> | undefined;
 
-/** Subscribes to the one timer of all components that show time. */
+/** Subscribes to the single timer of all components that show time. */
 function subscribe(onTick: () => void): () => void {
   listeners.add(onTick);
   timer ??= setInterval(() => {
@@ -34,8 +34,8 @@ function subscribe(onTick: () => void): () => void {
   };
 }
 
-/** Renders the component that uses it anew each second. */
+/** Renders the calling component again each second. */
 export const useSeconds = (): number => useSyncExternalStore(subscribe, () => tick);
 
-/** Whether that time has come, by the service's clock. The component that uses it is rendered anew once it has. */
+/** Whether a time has come, by the service's clock. Renders the calling component again once it has. */
 export const useIsOver = (iso: string): boolean => useSyncExternalStore(subscribe, () => msUntil(iso) <= 0);

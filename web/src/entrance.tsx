@@ -9,7 +9,7 @@ interface EntranceProps {
   readonly foot?: ReactNode;
 }
 
-/** Page for visitors who are not signed in: one card. */
+/** Page for a visitor who is not signed in: a single card. */
 export function Entrance({ about, children, foot, title }: EntranceProps): ReactElement {
   return (
     <div className="entrance">

@@ -19,14 +19,14 @@ import { RAILS } from "../rails.ts";
 import { type Approval, payeeOf } from "../words.ts";
 import { PurchaseFacts } from "../parts/purchase.tsx";
 
-/** Anything else would be another path of the service's, or none. */
+/** Format of an approval's id. Anything else would address another path of the service, or none. */
 const ID = /^apr_[0-9A-HJKMNP-TV-Z]{26}$/;
 
 const POLL_MS = 5_000;
 /** Poll interval while an outcome is imminent. */
 const FAST_POLL_MS = 1_500;
 
-/** Page of one payment on hold: shows it, follows it, and sends a person's decision once. */
+/** Page of one payment on hold: shows and follows the payment, and sends a person's decision once. */
 export function ApprovalPage(): ReactElement {
   const { id } = useParams({ from: "/app/approvals/$id" });
   const { organization } = useMe();
@@ -55,7 +55,7 @@ export function ApprovalPage(): ReactElement {
   );
 }
 
-/** Polled, more often where something is about to come out. */
+/** Polls an approval, more often while an outcome is imminent. */
 function useApproval(id: string) {
   const { data, error, refetch } = useQuery({
     queryKey: ["approvals", "one", id],
@@ -116,11 +116,11 @@ function Known({ approval }: { readonly approval: Approval }): ReactElement {
   const isPaused = useIsPaused(approval);
   const isSettled = useIsContextSettled(approval);
   const mayDecide = useMay("member") && isOpen && isSettled && leftMs > 0 && phase !== "sending";
-  // Focus goes where something has happened.
+  // Moves the focus to where something has happened.
   useEffect(() => {
     const found = ["outcome", "payment"].map((name) => place.current?.querySelector<HTMLElement>(`#${name}`));
     const focused = found.find((each) => each instanceof HTMLElement);
-    // A waiting payment is shown from its heading on.
+    // A waiting payment is shown from its heading.
     focused?.focus({ preventScroll: focused.id === "payment" });
   }, [isOpen, phase === "sending"]);
 
@@ -194,7 +194,7 @@ function problemOf(decided: Decided | null): string {
   return decided?.state === "refused" ? sentenceOf(decided.refused) : "";
 }
 
-/** The payment itself, once it is decided. */
+/** Reads the payment, once it is decided. */
 function useTransaction({ resolution, transactionId }: Approval) {
   const { data } = useQuery({
     queryKey: ["transactions", "one", transactionId, resolution],
@@ -281,7 +281,7 @@ function Payment({ approval, left }: { readonly approval: Approval; readonly lef
   );
 }
 
-/** Links lead here from mails and chats: a visitor sees as whom they are signed in, and can change that. */
+/** Shows whose session this is, and lets a visitor who followed a link from a mail or chat change it. */
 function SignedInAs(): ReactElement {
   const { organization, user } = useMe();
   const { problem, signOut } = useSignOut();

@@ -209,7 +209,7 @@ function Waits(): ReactElement {
   );
 }
 
-/** Next steps of an organization, in order. */
+/** An organization's next steps, in order. */
 function Next({ isNew }: { readonly isNew: boolean }): ReactElement | null {
   const { secondFactorEnrolment } = useMe();
   const isAdmin = useMay("admin");

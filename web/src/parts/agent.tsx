@@ -5,7 +5,7 @@ import { BudgetBar } from "./parts.tsx";
 
 const HUES = 12;
 
-/** A tile with an agent's first letter, or the sign that it was given. */
+/** Tile with an agent's first letter, or with its own symbol. */
 export function AgentMark({
   agent,
   size = 34,

@@ -24,13 +24,12 @@ const PAGE = 50;
 
 type Query = Omit<NonNullable<Input<"exportAuditLog">["query"]>, "cursor" | "limit">;
 
-/** The filters as the service takes them. */
+/** Returns the filters in the API's form. */
 const auditQueryOf = ({ from, to, ...others }: AuditSearch, timezone: string): Query => ({
   ...others,
   ...instantsOf({ from, to }, timezone),
 });
 
-/** Page of the audit log. */
 export function AuditLog(): ReactElement {
   const timezone = useTimezone();
   return timezone === null ? <Waiting lines={8} /> : <Log timezone={timezone} />;
