@@ -1,6 +1,5 @@
 const STATES = ["active", "paused", "archived"] as const;
 
-/** Filters of the list of agents, kept in the address bar. */
 export interface AgentSearch {
   readonly state?: (typeof STATES)[number];
   readonly teamId?: string;

@@ -19,7 +19,6 @@ const keyOf = ({ id, type }: AuditReference): string => `${type}/${id}`;
 
 export type AuditNames = ReadonlyMap<string, Name>;
 
-/** Returns the names that came with pages of the log. */
 export const namesOf = (pages: readonly { readonly names: readonly Name[] }[]): AuditNames =>
   new Map(pages.flatMap(({ names }) => names.map((name) => [keyOf(name), name] as const)));
 

@@ -1,6 +1,5 @@
 import { actionsOn, AUDIT_ACTIONS, isResourceKind } from "../../src/client/audit-actions.ts";
 
-/** Filters of the audit log, kept in the address bar. */
 export interface AuditSearch {
   /** Id of the person, key or agent. */
   readonly actor?: string;

@@ -1,6 +1,5 @@
 import { api } from "./api.ts";
 
-/** Kinds of changes in the service's stream. */
 export const CHANGE_KINDS = [
   "approvals",
   "transactions",
@@ -18,7 +17,6 @@ export const CHANGE_KINDS = [
 
 export type ChangeKind = (typeof CHANGE_KINDS)[number];
 
-/** Message to a page that follows changes. */
 export type ChangeMessage =
   | { readonly type: "change"; readonly kind: ChangeKind; readonly data: string }
   /** Changes were missed. */
@@ -28,9 +26,7 @@ export type ChangeMessage =
 
 const MISSED: ChangeMessage = { type: "reset" };
 
-/** Message from a page. */
 export type FollowerMessage =
-  /** Starts following, for a page of this user. */
   { readonly type: "follow"; readonly userId: string } | { readonly type: "leave" };
 
 const FIRST_PAUSE_MS = 1_000;
@@ -38,9 +34,7 @@ const PAUSE_MS_MAX = 60_000;
 
 /** One stream of changes for all pages that follow it, open while there are any. */
 export class Changes {
-  /** Followers by their ports, with the users that they show. */
   readonly #followers = new Map<MessagePort, string>();
-  /** User of the open stream. */
   #userId = "";
   #source: EventSource | null = null;
   #lastEventId = "";

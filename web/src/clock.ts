@@ -6,7 +6,6 @@ const SAME_CLOCK_MS = 1_500;
 let aheadMs = 0;
 let tick = 0;
 
-/** Notes the service's time from a response. */
 export function noteServiceTime(now: number | null): void {
   if (now === null) return;
   const differs = now - Date.now();

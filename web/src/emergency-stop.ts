@@ -8,7 +8,6 @@ export type Stopped =
   /** `isPaused`: nothing more is paid, though keys may remain. */
   | { readonly ok: false; readonly isPaused: boolean; readonly refused: Refused };
 
-/** Scope of a stop: an agent, a team, a project or the whole organization. */
 export type Scope =
   | { readonly agent: Pick<Agent, "id"> }
   | { readonly teamId: string }

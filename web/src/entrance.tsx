@@ -9,7 +9,6 @@ interface EntranceProps {
   readonly foot?: ReactNode;
 }
 
-/** Page for a visitor who is not signed in: a single card. */
 export function Entrance({ about, children, foot, title }: EntranceProps): ReactElement {
   return (
     <div className="entrance">

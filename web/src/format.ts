@@ -1,7 +1,5 @@
 import { Amounts, type ReadAmount } from "../../src/client/amounts.ts";
 
-/** Formats amounts and times for the reader's locale and time zone. */
-
 const AMOUNTS = new Amounts();
 
 /** Formats `$1,234.50` in the reader's locale. */

@@ -2,7 +2,6 @@ import type { Approval } from "./words.ts";
 
 const SORTS = ["deadline", "amount"] as const;
 
-/** Filters, order and view of the inbox, kept in the address bar. */
 export interface InboxSearch {
   readonly agentId?: string;
   readonly teamId?: string;

@@ -18,7 +18,6 @@ declare global {
   }
 }
 
-/** Elements of the issuer, each of which shows one part of a card. */
 export const CARD_PARTS = {
   number: { type: "issuingCardNumberDisplay", label: "Number" },
   expiry: { type: "issuingCardExpiryDisplay", label: "Expires" },

@@ -2,7 +2,6 @@ import type { Decided } from "./decisions.ts";
 import { asWritten, onTheWall } from "./format.ts";
 import type { Approval, Transaction } from "./words.ts";
 
-/** Text about an approval: a title, details, and the feedback of a denial. */
 export interface Outcome {
   readonly title: string;
   readonly text?: string;

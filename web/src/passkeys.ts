@@ -12,7 +12,6 @@ const ADDRESS = /^([\d.]+|\[.*\])$/;
 export const hasPasskeys = (): boolean =>
   typeof PublicKeyCredential !== "undefined" && !ADDRESS.test(location.hostname);
 
-/** Why passkeys are unavailable here. */
 export const NO_PASSKEYS = "Passkeys work only over https or at localhost, and not at an IP address.";
 
 export class PasskeyError extends Error {
@@ -89,7 +88,7 @@ export async function signByPasskey(options: Output<"stepUpOptions">): Promise<A
 
 type Made = Pick<PublicKeyCredential, "rawId" | "response">;
 
-/** Returns the credential's fields as bytes: credentials of extensions have neither the prototype nor `toJSON`. */
+/** Checks a credential by its fields, because credentials of extensions have neither the prototype nor `toJSON`. */
 function credentialOf(made: Credential | null): Made {
   if (made === null || !("rawId" in made && "response" in made))
     throw new PasskeyError("The browser has made no passkey.");

@@ -32,7 +32,6 @@ interface ShownType<P> {
   /** Why a payment waits, in a phrase and in two or three words. */
   readonly flag: string;
   readonly shortFlag: string;
-  /** Initial parameters. */
   readonly first: (timezone: string) => P;
   readonly sentence: (params: P) => string;
   readonly Fields: (props: FieldsProps<P>) => ReactElement | null;

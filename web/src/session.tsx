@@ -86,10 +86,8 @@ export function useMe(): Me {
 
 const RANK = { auditor: 0, member: 1, admin: 2, owner: 3 } as const;
 
-/** Whether the signed-in person has at least this role. */
 export const useMay = (least: keyof typeof RANK): boolean => RANK[useMe().user.role] >= RANK[least];
 
-/** Whether the signed-in person sees the whole organization. */
 export const useSeesAll = (): boolean => useMe().user.binding.type === "organization";
 
 /** Signs out and removes the user's data. If it fails, shows why and allows a retry. */

@@ -30,7 +30,6 @@ export const Shell = (): ReactElement => (
   </SignedIn>
 );
 
-/** Page behind the sign-in without the navigation. */
 export const ShellAlone = (): ReactElement => (
   <SignedIn>
     <Outlet />

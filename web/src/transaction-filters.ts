@@ -3,7 +3,6 @@ import { RAIL_LIST } from "./rails.ts";
 
 export type Query = NonNullable<Input<"listTransactions">["query"]>;
 
-/** Filters of the transactions, kept in the address bar. */
 export interface Filters extends Pick<
   Query,
   "agentId" | "projectId" | "teamId" | "type" | "range" | "status"

@@ -26,7 +26,6 @@ import { AgentKey } from "./agent-key.tsx";
 import { EditAgent } from "./edit-agent.tsx";
 import { PolicyEditor } from "./policy-editor.tsx";
 
-/** Page of one agent: its policy, budget and payments. */
 export function AgentPage(): ReactElement {
   const { id } = useParams({ from: "/app/agents/$id" });
   const { data, error, refetch } = useQuery({

@@ -22,7 +22,6 @@ import { signedOut, useMay } from "../session.tsx";
 import type { Approval } from "../words.ts";
 import { CompletedApprovals } from "./completed-approvals.tsx";
 
-/** The inbox: payments that wait for a person, and the outcomes of the others. */
 export function Approvals(): ReactElement {
   return (
     <Page title="Approvals" about="Payments that wait for a person’s decision." actions={<Notify />}>

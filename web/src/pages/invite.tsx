@@ -20,7 +20,6 @@ type Invited = Output<"checkInvite">;
 
 const NOT_GOOD = "This link is not complete or not valid any more: it was used or withdrawn, or is too old.";
 
-/** Page for joining an organization through an invite's link. */
 export function AcceptInvite(): ReactElement {
   const client = useQueryClient();
   const navigate = useNavigate();

@@ -13,7 +13,6 @@ import { Failed } from "../parts/problem.tsx";
 import { ContainerForm } from "../parts/container-form.tsx";
 import { useMay, useMe } from "../session.tsx";
 
-/** Projects with their teams, and the usage of each. */
 export function Projects(): ReactElement {
   const pages = usePages(["projects", "list"], (cursor, options) =>
     api.listProjects({ query: { ...cursor, limit: 20 } }, options),

@@ -26,7 +26,6 @@ import { useMay, useMe } from "../session.tsx";
 
 type OpenDialog = "edit" | "archive";
 
-/** Page of one team: its budget, those of its agents, and its rules. */
 export function TeamPage(): ReactElement {
   const { id } = useParams({ from: "/app/teams/$id" });
   const { data, error } = useQuery({

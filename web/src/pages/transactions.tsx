@@ -25,7 +25,6 @@ import { RAIL_LIST } from "../rails.ts";
 /** Statuses by which an export can be filtered. With any other filter the export contains all statuses. */
 const EXPORTED = ["approved", "pending", "denied", "failed"] as const;
 
-/** Page of all payments, filtered by the address. */
 export function Transactions(): ReactElement {
   const timezone = useTimezone();
   return timezone === null ? <Waiting lines={8} /> : <Narrowed timezone={timezone} />;

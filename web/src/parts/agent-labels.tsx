@@ -26,7 +26,6 @@ interface FieldsProps {
   readonly at: (path: string) => string | undefined;
 }
 
-/** Fields of an agent's form besides the name. */
 export function LabelFields({ at, onChange, value }: FieldsProps): ReactElement {
   const set = (change: Partial<TypedLabels>): void => onChange({ ...value, ...change });
   return (
@@ -42,7 +41,6 @@ export function LabelFields({ at, onChange, value }: FieldsProps): ReactElement 
   );
 }
 
-/** Labels of an agent, shown below its name. */
 export function ShownLabels({ agent }: { readonly agent: Agent }): ReactElement | null {
   return agent.description === null ? null : <Written text={agent.description} />;
 }

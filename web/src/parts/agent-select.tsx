@@ -94,7 +94,6 @@ interface MultiSelectProps {
   readonly error: string | undefined;
 }
 
-/** Select for any number of agents. */
 export function AgentsSelect({ error, onChange, value }: MultiSelectProps): ReactElement {
   const [typed, setTyped] = useState("");
   const [debounced] = useDebouncedValue(typed.trim(), TYPED_MS);

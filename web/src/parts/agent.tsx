@@ -28,7 +28,6 @@ export function AgentMark({
   );
 }
 
-/** Used part of an agent's budget. */
 export const Usage = ({ agent }: { readonly agent: Agent }): ReactElement => (
   <BudgetBar
     label="Used"

@@ -39,7 +39,6 @@ export function AmountInput({
   );
 }
 
-/** Input for a number of payments. */
 export function CountInput({
   description,
   error,

@@ -57,7 +57,6 @@ export function ChoiceBox(props: ChoiceProps): ReactElement | null {
   ) : null;
 }
 
-/** Card of one waiting payment, with everything needed to decide. */
 export function ApprovalCard(props: CardProps): ReactElement {
   const { approval, isDeciding, onApprove, onDeny } = props;
   const { inViewport, ref } = useInViewport();

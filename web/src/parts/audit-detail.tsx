@@ -15,7 +15,6 @@ interface EntryProps {
 
 const COLORS = { done: "teal", held: "yellow", refused: "red", failed: "red", unknown: "yellow" } as const;
 
-/** Result of an entry, and the reason of a refusal. */
 export function Result({ entry }: EntryProps): ReactElement {
   const { kind, why, word } = outcomeOf(entry);
   return (

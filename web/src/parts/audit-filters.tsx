@@ -22,7 +22,6 @@ const KINDS = Object.entries(RESOURCE_KINDS)
   .filter(([kind]) => kind !== "master_key" && kind !== "wallet_factory")
   .map(([value, label]) => ({ value, label }));
 
-/** Pickers for person, action, object and days. */
 export function AuditFilters({ search, set, timezone }: FilterProps): ReactElement {
   const {
     action = null,
@@ -100,7 +99,6 @@ interface RecordSelectProps extends SelectProps {
   readonly withAgents: boolean;
 }
 
-/** Select for a record by name. */
 function RecordSelect(props: RecordSelectProps): ReactElement {
   const { label, onChange, placeholder, records, value, withAgents } = props;
   const [typed, setTyped] = useState("");

@@ -25,7 +25,6 @@ export interface Budget {
 interface EditorProps {
   readonly about: string;
   readonly budget: Budget;
-  /** Whether children may be without a cap of their own. */
   readonly mayClear: boolean;
   readonly childLabel: string;
   readonly names: ChildNames;

@@ -30,7 +30,6 @@ const DRAWN_MAX = 50;
 const ROW_PX = 52;
 const AROUND = 8;
 
-/** Rows with a field for each child's budget. */
 export function BudgetRows({ ids, names, ...rows }: RowsProps): ReactElement {
   const shown = names.found === null ? ids : ids.filter((id) => names.found?.has(id));
   const isWindowed = shown.length > DRAWN_MAX;

@@ -14,7 +14,6 @@ interface ConfirmProps {
   readonly onClose: () => void;
 }
 
-/** Confirmation before an action that cannot be undone. */
 export function Confirm(props: ConfirmProps): ReactElement {
   const { action, children, color = "red", isBusy, onClose, onConfirm, problem, title } = props;
   return (

@@ -124,7 +124,6 @@ interface NoticeProps {
   readonly onContinue: (left: readonly Approval[]) => void;
 }
 
-/** Notice of a finished decision. */
 export function DecidedNotice({ ended: answered, isBusy, left, onContinue }: NoticeProps): ReactElement {
   const ended = useFollowed(answered);
   const { approvals, decided } = ended;
@@ -164,7 +163,6 @@ interface SendingProps {
   readonly decidedCount: number;
 }
 
-/** Progress of a decision on many payments. */
 export function Sending({ decidedCount, how, total }: SendingProps): ReactElement {
   const verb = how === "approve" ? "Approving" : "Denying";
   return (

@@ -37,7 +37,6 @@ interface DenyProps {
   readonly onClose: () => void;
 }
 
-/** Denial form, with the feedback for the agent. */
 export function Deny({ onClose, onDeny, title, verb = "Deny" }: DenyProps): ReactElement {
   const [feedback, setFeedback] = useState("");
   const [isSent, setSent] = useState(false);

@@ -22,7 +22,6 @@ const STALE = [ME, ["passkeys"]] as const;
 const deviceName = (): string =>
   /iPhone|iPad|Android|Mac|Windows|Linux/.exec(navigator.userAgent)?.[0] ?? "This device";
 
-/** Creates a passkey on this device. */
 export function AddPasskey({ onCancel, onDone }: AddProps): ReactElement {
   const [name, setName] = useState(deviceName);
   const [problem, setProblem] = useState("");

@@ -5,8 +5,6 @@ import { OPTIONS_MAX, type Project, type Team, useProjects, useTeams } from "../
 import { asWritten, readAmount, typedOf } from "../format.ts";
 import { AmountInput } from "./amount.tsx";
 
-/** Fields that filter lists. */
-
 /** Pause in typing before a search. */
 const TYPED_MS = 300;
 
@@ -145,7 +143,6 @@ interface DaysProps {
   readonly onChange: (change: { readonly from?: string | null; readonly to?: string | null }) => void;
 }
 
-/** First and last day of a list. */
 export const DayFields = ({ from, onChange, to }: DaysProps): ReactElement => (
   <>
     <DayField name="First day" shown="From" value={from} onChange={(day) => onChange({ from: day })} />

@@ -7,7 +7,6 @@ import { readAmount } from "../format.ts";
 import { AmountInput } from "./amount.tsx";
 import { Problem } from "./problem.tsx";
 
-/** Source of the money: created on the local chain, or the organization's treasury. */
 export type FundedFrom = "test money" | "treasury";
 
 interface FundWalletProps {
@@ -27,7 +26,6 @@ const TEXTS = {
   },
 } as const satisfies Record<FundedFrom, object>;
 
-/** Dialog that asks for the amount with which to fund an agent's wallet. */
 export function FundWallet({ agentId, from, onClose }: FundWalletProps): ReactElement {
   const [typed, setTyped] = useState("100");
   const [error, setError] = useState<string>();

@@ -10,7 +10,6 @@ interface PageProps {
   readonly children: ReactNode;
 }
 
-/** Page with its heading, actions and contents. */
 export function Page({ about, actions, children, title }: PageProps): ReactElement {
   return (
     <Stack gap="lg">

@@ -65,7 +65,6 @@ interface EditorProps {
 const keyOf = (level: Level, id: string): readonly string[] =>
   level === "agent" ? ["agents", id, "restrictions"] : ["rules", "restrictions", level, id];
 
-/** Editor of the restrictions of a project, a team or an agent. */
 export function RestrictionsEditor({ id, isReadOnly, level }: EditorProps): ReactElement {
   const { data, error } = useQuery({
     queryKey: keyOf(level, id),
@@ -164,7 +163,9 @@ interface FieldsProps {
   readonly onChange: (draft: Restrictions) => void;
 }
 
-/** Returns null for an empty list of allowed entries. Only pausing allows nothing. */
+/**
+ * Returns null, which means no restriction, for an empty list of allowed entries. To allow nothing, an agent is paused.
+ */
 const listOrNull = <T,>(entries: T[]): T[] | null => (entries.length === 0 ? null : entries);
 
 function Fields({ draft, onChange }: FieldsProps): ReactElement {

@@ -42,7 +42,6 @@ export function CopyIcon({ text, label }: { readonly text: string; readonly labe
   );
 }
 
-/** Text to copy as it is. */
 export function Block({ label, text }: { readonly text: string; readonly label: string }): ReactElement {
   return (
     <div className="block">

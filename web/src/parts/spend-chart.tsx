@@ -44,7 +44,6 @@ interface ChartProps {
   readonly height?: number;
 }
 
-/** Chart of the spend per day, by agent, team or rail. */
 export function SpendChart({ height = 190, ...props }: ChartProps): ReactElement {
   const timezone = useTimezone();
   if (timezone === null) return <Waiting lines={1} height={height} />;

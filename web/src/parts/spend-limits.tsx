@@ -30,7 +30,6 @@ interface LevelProps {
   readonly isReadOnly: boolean;
 }
 
-/** An agent's limits by period. */
 export const AgentSpendLimits = ({
   id,
   isReadOnly,

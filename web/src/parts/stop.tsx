@@ -15,7 +15,6 @@ interface StopProps {
   readonly label?: string;
 }
 
-/** Emergency stop: one click, and one to confirm. */
 export function EmergencyStop({ label = "Emergency stop", scope, what }: StopProps): ReactElement {
   const client = useQueryClient();
   const stepUp = useStepUp();

@@ -21,7 +21,6 @@ import { useMay } from "../session.tsx";
 
 type Story = Output<"getTransactionExplanation">;
 
-/** Drawer of one transaction with its full history. */
 export function TransactionDrawer({
   id,
   onClose,

@@ -24,7 +24,6 @@ const SIDES: Readonly<Record<Side, string>> = {
   denied: "Denied",
 };
 
-/** Maximum examples shown. */
 const SHOWN_EXAMPLES = 20;
 
 export type Simulated = Promise<Answer<Simulation>>;

@@ -21,7 +21,6 @@ interface DeliveriesProps {
   readonly endpoint: { readonly id: string; readonly isActive: boolean };
 }
 
-/** Deliveries to an endpoint and its responses. */
 export function Deliveries({ endpoint }: DeliveriesProps): ReactElement {
   const { id } = endpoint;
   const [status, setStatus] = useState<(typeof STATUSES)[number] | null>(null);

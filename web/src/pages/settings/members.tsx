@@ -17,7 +17,6 @@ import { Invite, Invites } from "./invites.tsx";
 type Role = Member["role"];
 type OpenDialog = { readonly member: Member; readonly role: Role | null };
 
-/** Members of the organization, and its invites. */
 export function Members(): ReactElement {
   const pages = usePages(["members"], (cursor, options) =>
     api.listMembers({ query: { ...cursor, limit: 100 } }, options),

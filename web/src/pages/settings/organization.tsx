@@ -12,7 +12,6 @@ import { ME, useMay } from "../../session.tsx";
 
 const STALE = [["organization"], ME];
 
-/** The organization, its plan and its requirements for members. */
 export function Organization(): ReactElement {
   const isOwner = useMay("owner");
   const { data, error } = useOrganization();

@@ -32,7 +32,6 @@ const WALLET_MODES = {
   off: "Off: no chain is configured",
 } as const;
 
-/** Page of the rails: the connected card issuer, how far its events are read, and which rails are sandboxes. */
 export function RailSettings(): ReactElement {
   const { data, error } = useQuery({
     queryKey: RAILS_KEY,

@@ -30,7 +30,6 @@ interface ReplayProps {
   readonly onClose: () => void;
 }
 
-/** Dialog that sends the events an endpoint has missed. */
 export function ReplayEvents({ endpointId: id, onClose }: ReplayProps): ReactElement {
   const [hours, setHours] = useState<string | null>("24");
   const last = useQuery({

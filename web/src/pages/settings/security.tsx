@@ -15,7 +15,6 @@ import { Failed, Problem } from "../../parts/problem.tsx";
 import { hasPasskeys, NO_PASSKEYS } from "../../passkeys.ts";
 import { ME, useMe } from "../../session.tsx";
 
-/** A person's own account: second factors, password, mail and sessions. */
 export function Security(): ReactElement {
   return (
     <Stack>

@@ -13,7 +13,6 @@ const ENTRIES = [
   { to: "/settings/audit", label: "Audit log", who: "auditors" },
 ] as const;
 
-/** Frame of all settings. */
 export function Settings(): ReactElement {
   const { pathname } = useLocation();
   const isAdmin = useMay("admin");

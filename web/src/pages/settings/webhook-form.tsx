@@ -47,7 +47,6 @@ interface FormProps {
   readonly onCreated?: (secret: string) => void;
 }
 
-/** Form for a new endpoint, or for changes of an existing one. */
 export function WebhookForm({ endpoint, onClose, onCreated }: FormProps): ReactElement {
   const { data: projects = [] } = useProjects();
   const { data: teams = [] } = useTeams();
