@@ -99,7 +99,6 @@ class AgentActor {
     return this.#isDiscarded;
   }
 
-  /** Whether no work is left. */
   get isOver(): boolean {
     if (this.#running.size > 0) return false;
     return this.#isDiscarded ? !isUnfollowed(this.state) : isFinished(this.state);
@@ -124,7 +123,6 @@ class AgentActor {
     upsertSearchAttributes([{ key: agentStateKey, value: lifecycleOf(this.state) }]);
   }
 
-  /** Updates the details in the Temporal UI. */
   describe(): void {
     setCurrentDetails(describeAgent(this.state));
   }

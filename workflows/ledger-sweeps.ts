@@ -37,7 +37,6 @@ const SWEEPS_MAX: Readonly<Record<Pool, number>> = {
 /** Maximum doublings of the backoff of a failing record or limit: the longest pause is 2^6 times the first. */
 const BACKOFF_DOUBLINGS_MAX = 6;
 
-/** Ports of the sweeps to the ledger's host. */
 export interface SweepPorts {
   readonly activities: Pick<Activities, "mirrorLimits" | "tellActors" | "writeAccounts" | "writeCaps"> & {
     /** Executes payments of one rail, so that a hanging rail does not delay the others. */
@@ -46,7 +45,6 @@ export interface SweepPorts {
       input: { payments: readonly UnfinishedPayment[] },
     ): Promise<readonly Execution[]>;
   };
-  /** Submits a command to the ledger. */
   readonly judge: (command: LedgerCommand) => LedgerReply;
   readonly now: () => number;
   readonly onFailed: (names: readonly string[], error: unknown) => void;

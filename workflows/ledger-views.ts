@@ -33,8 +33,6 @@ import type {
   TeamBudgetView,
 } from "../src/messages/ledger.ts";
 
-/** Queries of the ledger. */
-
 /** Returns the account; null if there is none, or none any more. */
 export function accountView(
   ledger: Ledger,

@@ -125,7 +125,6 @@ function sweepActivities(): SweepPorts["activities"] {
   };
 }
 
-/** Returns the ledger of this workflow run. */
 function actorOf({ settings, start }: LedgerInput): LedgerActor {
   const money =
     start.kind === "resume" ? unpackLedger(start.ledger) : newLedger(start.organizationId, start.projectId);
