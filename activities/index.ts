@@ -33,7 +33,6 @@ export interface ActivityDependencies extends PaymentActivityDependencies {
   readonly treasuries: Treasuries;
 }
 
-/** Creates the activities, which the worker registers. */
 export function createActivities(dependencies: ActivityDependencies): Activities {
   const { accessProofs, auditLog, clock, db, ledgers, ledgerStarter, limits, onSweepFailed, projections } =
     dependencies;

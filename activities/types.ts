@@ -12,13 +12,11 @@ import type { ApprovalMailInput, InviteMailEnd, InviteMailInput } from "../src/m
 import type { NetworkEffectInput, NetworkTimes } from "../src/messages/rail-network.ts";
 import type { OrganizationInput } from "../src/messages/organization.ts";
 
-/** A payment with work left to do. */
 export interface UnfinishedPayment {
   readonly profile: AgentProfile;
   readonly payment: StoredPayment;
 }
 
-/** Policy that an agent's wallet mirrors in its limits. */
 export interface MirroredLimits {
   readonly agentId: string;
   readonly policy: BudgetPolicy;
