@@ -1,8 +1,6 @@
 import ipaddr from "ipaddr.js";
 import { z } from "zod";
 
-/** Formats of single settings. */
-
 /** Trusted proxies, as in Express's `trust proxy`: addresses, or a number of hops; false for none. */
 export type TrustedProxies = readonly string[] | number | false;
 

@@ -27,7 +27,6 @@ import {
 } from "./config-values.ts";
 import { readTemporal } from "./temporal-settings.ts";
 
-/** Configuration from the environment. */
 export interface Config {
   readonly host: string;
   readonly port: number;
@@ -102,7 +101,7 @@ export const hostNameOf = (host: string): string =>
  */
 const KEEP_ALIVE_DEFAULT_SECONDS = 75;
 
-/** Below the 30 s that Kubernetes allows after SIGTERM. */
+/** Stays below the 30 s that Kubernetes allows after SIGTERM. */
 const DRAIN_DEFAULT_SECONDS = 25;
 
 const BACKOFFS_MAX = 10;
@@ -252,9 +251,7 @@ function webhooksOf(value: z.output<typeof environment>): WebhookSettings {
   const { WEBHOOK_BACKOFF_SECONDS: backoffSeconds, WEBHOOK_RETENTION_DAYS: retentionDays } = value;
   const attemptsSeconds = backoffSeconds.reduce((sum, seconds) => sum + seconds, 0);
   if (attemptsSeconds >= retentionDays * DAY_SECONDS) {
-    throw new ConfigError(
-      "WEBHOOK_RETENTION_DAYS: must be longer than all pauses of WEBHOOK_BACKOFF_SECONDS together.",
-    );
+    throw new ConfigError("WEBHOOK_RETENTION_DAYS: must exceed the sum of WEBHOOK_BACKOFF_SECONDS.");
   }
   return {
     allowCidrs: value.WEBHOOK_ALLOW_CIDRS,
@@ -271,7 +268,7 @@ function retentionOf(value: z.output<typeof environment>): Retention {
   const eventDays = value.EVENT_RETENTION_DAYS ?? Math.max(EVENT_DAYS, replayedDays);
   if (eventDays !== 0 && eventDays < replayedDays) {
     throw new ConfigError(
-      "EVENT_RETENTION_DAYS: must be 0 or at least WEBHOOK_RETENTION_DAYS, since webhooks are replayed as far back.",
+      "EVENT_RETENTION_DAYS: must be 0 or at least WEBHOOK_RETENTION_DAYS, since webhooks can be replayed that far back.",
     );
   }
   return {
@@ -293,8 +290,8 @@ function webauthnOf(value: z.output<typeof environment>, host: string): RelyingP
   if (foreign === undefined) return settings;
   throw new ConfigError(
     settings.origins === null
-      ? `WEBAUTHN_RP_ID: ${party.id} is not the domain of BASE_URL, nor above it; if pages are elsewhere, name them in WEBAUTHN_ORIGINS.`
-      : `WEBAUTHN_ORIGINS: ${foreign} is not of the domain ${party.id}, nor below it; set WEBAUTHN_RP_ID to a domain that all of them share.`,
+      ? `WEBAUTHN_RP_ID: ${party.id} is neither the domain of BASE_URL nor a parent of it; if the pages are elsewhere, set WEBAUTHN_ORIGINS to their origins.`
+      : `WEBAUTHN_ORIGINS: ${foreign} is neither at ${party.id} nor at a subdomain of it; set WEBAUTHN_RP_ID to a domain that all origins share.`,
   );
 }
 
@@ -309,7 +306,7 @@ export function refuseExposure({ host }: Pick<Config, "host">, env: NodeJS.Proce
   const embedded = ENGINE_VARIABLES.filter((name) => (env[name] ?? "") === "");
   if (embedded.length === 0 || isLoopback(host)) return;
   throw new ConfigError(
-    `HOST: ${host} can be reached from other machines, and the embedded engines are for this one alone: leave HOST out, or name engines of yours with ${embedded.join(", ")}.`,
+    `HOST: ${host} can be reached from other machines, and embedded engines must not be: leave HOST out, or set ${embedded.join(", ")} to engines of your own.`,
   );
 }
 
@@ -321,7 +318,6 @@ export function readEvmRpcUrl(env: NodeJS.ProcessEnv): string | null {
   throw new ConfigError("EVM_RPC_URL: Invalid URL");
 }
 
-/** Whether payloads are encrypted in this Temporal. */
 export const encryptsPayloads = (
   { payloadEncryption }: Pick<Config, "payloadEncryption">,
   { readTemporalSecurity }: Pick<Addresses, "readTemporalSecurity">,

@@ -84,7 +84,6 @@ export interface CoreOptions {
   readonly webhookSettings: WebhookSettings;
   /** Networks in which shops may be reached besides the public internet. */
   readonly shopCidrs: readonly string[];
-  /** Issuers that organizations can connect. */
   readonly cardIssuers: readonly CardIssuerKind[];
   /** Maximum time that a card waits for its first authorization. */
   readonly cardReadySeconds: number;

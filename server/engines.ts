@@ -21,7 +21,6 @@ export interface EnginesOptions {
   readonly onFailed: (error: Error) => void;
 }
 
-/** Engines in use by a process, embedded or external. */
 export interface EnginesInUse {
   readonly addresses: Addresses;
   readonly temporalUiUrl: string | null;
@@ -36,7 +35,6 @@ export interface EnginesInUse {
   stop(): Promise<void>;
 }
 
-/** Returns external engines, for separate roles. */
 export const externalEngines = (env: NodeJS.ProcessEnv): EnginesInUse => ({
   addresses: readAddresses(env),
   temporalUiUrl: null,

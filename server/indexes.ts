@@ -28,7 +28,7 @@ const LONG_MS = 3_000;
  */
 export async function ensureIndexes(uri: string, retention: Retention, logger: Logger): Promise<void> {
   const isLong = setTimeout(() => {
-    logger.info("indexes are being built; the service starts as soon as they are there");
+    logger.info("building indexes; the service starts once they are complete");
   }, LONG_MS);
   try {
     await withoutTimeLimits(uri, async (db) => {

@@ -31,7 +31,6 @@ export interface MailOptions {
   readonly metrics: Metrics;
 }
 
-/** Mail parts of a process in any role. */
 export interface MailParts {
   readonly activities: MailActivities;
   /** Null if invites are not mailed; the response then contains the link. */

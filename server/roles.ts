@@ -64,7 +64,6 @@ export interface RoleOptions {
   readonly addresses: Addresses;
   /** Whether the databases are embedded, so that the master key may be stored beside them. */
   readonly embedded: boolean;
-  /** Listener of the server. */
   readonly http: HttpServer | null;
   /** Separate listener of metrics and health. */
   readonly probesHttp?: HttpServer | null;
@@ -83,7 +82,6 @@ export interface RoleOptions {
   readonly ledgerSettings?: LedgerSettings;
   /** Default: all known issuers. */
   readonly cardIssuers?: readonly CardIssuerKind[];
-  /** Simulated card network, for trials. */
   readonly cardNetworkUrl?: string | null;
   /** Passed to the service. Set only by tests. */
   readonly passwordCost?: PasswordCost;
@@ -105,13 +103,11 @@ export interface RunningRoles {
   unfinished(): string | null;
   /** Returns the set-up link; null once there is an organization, or without a server. */
   setUpLink(): Promise<string | null>;
-  /** Number of workflows cached in memory. */
   cachedWorkflows(): number;
   /** Applies renewed certificates and keys of Temporal now. */
   renewTemporal(): Promise<void>;
 }
 
-/** Starts the process's roles on running engines. */
 export async function startRoles(options: RoleOptions): Promise<RunningRoles> {
   const { addresses, clock, config, embedded, logger, roles } = options;
   const masterKey = await loadMasterKey({
@@ -231,7 +227,6 @@ function renewTemporal(
   return renewal;
 }
 
-/** Starts anchoring the audit log. */
 function openAnchoring(
   { clock, config, logger }: RoleOptions,
   { db }: Connections,
@@ -267,7 +262,6 @@ async function serveProbes(
   http.serve(createProbesApp({ baseUrl, logger, metrics, engines, blockedProjects, draining }));
 }
 
-/** Parts opened for the server. */
 type Opened = Pick<ServiceOptions, "connections" | "core" | "engines" | "masterKey">;
 
 /** Starts the service. Loaded on demand, so that a process without a server does not load request handling. */

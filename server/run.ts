@@ -44,7 +44,7 @@ export async function main(
   try {
     const roles = ROLES[role];
     if (roles === undefined)
-      throw new ConfigError(`"${role}" is no role; use ${Object.keys(ROLES).join(", ")} or admin.`);
+      throw new ConfigError(`Unknown role "${role}": use ${Object.keys(ROLES).join(", ")} or admin.`);
     const embedded = role === "start";
     const config = readConfig(env, embedded ? "localhost" : "0.0.0.0");
     const named = withProfile(env);
@@ -207,7 +207,6 @@ interface Announcement {
   readonly config: Config;
   readonly urls: Urls;
   readonly engines: EnginesInUse;
-  /** Separate address of the probes. */
   readonly probes: string | null;
   /** Printed for the operator who starts the service and never logged: it is a secret until used. */
   readonly setUpLink: string | null;
@@ -267,7 +266,6 @@ function boundTheEnd(seconds: number, unfinished: () => string, logger: Logger):
   }, seconds * 1_000).unref();
 }
 
-/** Waits for a signal or a failure, then drains. */
 async function untilStopped(
   running: Running,
   signalled: Promise<void>,

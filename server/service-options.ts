@@ -27,7 +27,6 @@ export interface ServiceOptions {
   readonly masterKey: MasterKey;
   readonly baseUrl: string;
   readonly mcpUrl: string;
-  /** Relying party of passkeys. */
   readonly relyingParty: RelyingParty;
   /** Plan of the organization created by the set-up link. */
   readonly defaultPlan: Plan;

@@ -1,4 +1,3 @@
-/** Handles SIGTERM and SIGINT. */
 export interface Stopping {
   readonly signal: AbortSignal;
   /** Registers an action for a second signal, before the process exits at once. */

@@ -23,7 +23,7 @@ export async function checkNamespace(connections: Connections): Promise<void> {
   const { temporalNamespace: namespace } = addresses;
   if (refused.code === NOT_FOUND) {
     throw new ConfigError(
-      `TEMPORAL_NAMESPACE: ${namespace} is no namespace of that Temporal; ${PREPARE} creates it.`,
+      `TEMPORAL_NAMESPACE: Temporal has no namespace ${namespace}; ${PREPARE} creates it.`,
     );
   }
   if (refused.code !== INVALID_ARGUMENT) {

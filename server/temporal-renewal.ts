@@ -54,7 +54,7 @@ export class TemporalRenewal {
       // Certificate and key are replaced one after the other, so the pair may not match yet.
       logger.warn(
         { err },
-        "renewed certificates or keys of Temporal are not usable; the connection goes on as before",
+        "renewed certificates or keys of Temporal are unusable; the current connection stays in use",
       );
     }
   }

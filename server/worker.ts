@@ -37,7 +37,6 @@ export function installRuntime(logger: Logger): void {
 interface Share {
   /** Maximum concurrent activities of the process in this queue. */
   readonly maxConcurrentActivityTaskExecutions: number;
-  /** Maximum activities started per second. */
   readonly maxActivitiesPerSecond?: number;
 }
 
@@ -64,7 +63,6 @@ export interface RunningWorker {
   readonly failed: Promise<never>;
   /** Reconnects and continues to work there. If it throws `EngineUnreachable`, nothing has changed. */
   readonly renew: (security: TemporalSecurity) => Promise<void>;
-  /** Number of workflows cached in memory. */
   cachedWorkflows(): number;
 }
 
@@ -115,7 +113,7 @@ function activitiesOf({ connections, core, logger }: WorkerOptions): Activities 
     ledgers: core.ledgers,
     ledgerStarter: core.actors,
     onSweepFailed: (id, err) => {
-      logger.warn({ err, id }, "the execution of a payment or agent failed and will be repeated");
+      logger.warn({ err, id }, "the sweep of a payment or agent failed and will be retried");
     },
     auditLog: core.auditLog,
     accessProofs: core.accessProofs,
@@ -186,7 +184,6 @@ const tracedActivities = ({ info }: ActivityContext) => ({
   },
 });
 
-/** Runs a worker for all workflows and activities until it is stopped. */
 export async function startWorker(options: WorkerOptions): Promise<RunningWorker> {
   const { connections, core } = options;
   const { taskQueue, temporalAddress: address, temporalNamespace: namespace } = connections.addresses;

@@ -4,7 +4,10 @@ import type { SetPlanInput } from "./set-plan.ts";
 
 // Each command imports its own dependencies, so that none loads those of the others.
 
-/** Exceeds the time an actor waits before it completes unfinished work itself, plus the time for that work. */
+/**
+ * Default time for which work in flight may look like a difference. Exceeds the time an actor waits before it completes
+ * unfinished work itself, plus the time for that work.
+ */
 const PATIENCE_SECONDS = 20;
 
 const positive = (value: string): number => {
@@ -24,7 +27,6 @@ const WORKERS_SECONDS = 120;
 const sayLine = (line: string): void => void process.stderr.write(`${line}\n`);
 const sayEntries = (entries: number): void => void process.stderr.write(`${entries} entries …\n`);
 
-/** All admin commands with their options. */
 export const program = new Command("admin").description(
   "Administers a running service. Run it on the machine of `npm start` (with the same DATA_DIR), or with MONGODB_URI, TEMPORAL_ADDRESS and TEMPORAL_NAMESPACE set.",
 );

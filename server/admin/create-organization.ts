@@ -29,7 +29,6 @@ export const createOrganization = (
     return await createOrganizationOn(connections, accessProofs, input, occasion);
   });
 
-/** Creates an organization over open connections. */
 export async function createOrganizationOn(
   connections: Connections,
   accessProofs: AccessProofs,
@@ -60,6 +59,6 @@ async function provision({ addresses, temporal }: Connections, created: CreatedO
   if (await actors.provision(input, PROVISIONING_MS)) return;
   const seconds = PROVISIONING_MS / 1_000;
   throw new AdminError(
-    `The organization is not ready after ${seconds} s; does a worker run? The same command again goes on waiting.`,
+    `The organization is not ready after ${seconds} s; does a worker run? Repeat the command to keep waiting.`,
   );
 }

@@ -46,6 +46,6 @@ export const deployWalletFactory = (env: NodeJS.ProcessEnv): Promise<{ readonly 
     }
     const seconds = DEPLOYED_MS / 1_000;
     throw new AdminError(
-      `The factory is not on the chain after ${seconds} s; does the service's key have gas? The same command again goes on waiting.`,
+      `The factory is not on the chain after ${seconds} s; does the service's key have gas? Repeat the command to keep waiting.`,
     );
   });

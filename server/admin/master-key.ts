@@ -10,7 +10,7 @@ export async function requireMasterKey(env: NodeJS.ProcessEnv): Promise<MasterKe
   const masterKey = await findMasterKey(env);
   if (masterKey !== null) return masterKey;
   throw new AdminError(
-    "This changes something, so it leaves an entry in the audit log: set MASTER_KEY, or DATA_DIR to the service's folder.",
+    "This command writes to the audit log: set MASTER_KEY, or DATA_DIR to the service's folder.",
   );
 }
 

@@ -29,7 +29,6 @@ const NOT_ALLOWED: readonly (number | null)[] = [PERMISSION_DENIED, UNIMPLEMENTE
 
 const codeOf = (error: unknown): number | null => (isGrpcServiceError(error) ? error.code : null);
 
-/** Namespace and what the command added. */
 export interface Prepared {
   readonly namespace: string;
   readonly namespaceCreated: boolean;

@@ -4,7 +4,6 @@ import { AdminError } from "./connecting.ts";
 import { recordCommand } from "./record-command.ts";
 import { notDone, withOnlyAccount } from "./only-account.ts";
 
-/** The account whose password was reset, and the number of sessions that ended. */
 export interface PasswordReset {
   readonly userId: string;
   readonly organizationId: string;

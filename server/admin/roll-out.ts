@@ -42,7 +42,7 @@ export const rollOut = (env: NodeJS.ProcessEnv, options: RollOutOptions): Promis
         if (code !== NOT_FOUND && code !== FAILED_PRECONDITION) throw error;
         if (performance.now() > untilMs) {
           throw new AdminError(
-            `No workers with WORKER_BUILD_ID=${buildId} poll for all tasks (${firstLineOf(error.details)}); the version stays as it is.`,
+            `No workers with WORKER_BUILD_ID=${buildId} poll for all tasks (${firstLineOf(error.details)}); the current version is unchanged.`,
           );
         }
         if (tries === 1) onProgress(`waiting for workers with WORKER_BUILD_ID=${buildId} …`);

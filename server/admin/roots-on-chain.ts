@@ -56,7 +56,9 @@ interface Reading {
   readonly chain: string;
   /** Addresses of the service's keys. */
   readonly own: ReadonlySet<string>;
-  /** Further transactions that carry a root, sent after its line was written with a higher fee or another nonce. */
+  /**
+   * Replacement transactions of a root, signed since its line was written: with a higher fee, or under another nonce.
+   */
   readonly hashesOf: ReadonlyMap<string, readonly string[]>;
 }
 

@@ -58,7 +58,7 @@ export const rotateMasterKey = (env: NodeJS.ProcessEnv, options: RotateOptions):
     await verifyMasterKey(db, masterKey, new Date(), { remembers: !options.isCheck });
     const { retire } = options;
     if (retire !== null && (retire === masterKey.newestId || !masterKey.ids.includes(retire))) {
-      throw new AdminError(`--retire: ${retire} is no older key of ${masterKey.source}.`);
+      throw new AdminError(`--retire: ${retire} is not an older key of ${masterKey.source}.`);
     }
     const results = options.isCheck ? [] : await rotateAll(db, masterKey, options);
     const unreadable = sumsOf(results, (each) => each.unreadable);

@@ -14,7 +14,6 @@ export interface SetPlanInput {
   readonly mcpPerMinute?: number;
 }
 
-/** The current plan with its limits. */
 export interface PlanSet {
   readonly organizationId: string;
   readonly plan: Plan;

@@ -7,7 +7,6 @@ import { agentsFollowing } from "./agent-records.ts";
 import type { HandlerDependencies } from "./dependencies.ts";
 
 interface PauseChange {
-  /** Agent's record after the change. */
   readonly shown: AgentDocument;
   /** Whether this call made the change. False if the agent already had this status. */
   readonly changed: boolean;

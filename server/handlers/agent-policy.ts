@@ -12,7 +12,6 @@ import { type HandlerDependencies, profileOf } from "./dependencies.ts";
 import { notFundable } from "./fundings.ts";
 import type { Handlers } from "./types.ts";
 
-/** An agent's budget policy, which the project's ledger holds. */
 export function agentPolicyHandlers(
   dependencies: HandlerDependencies,
 ): Pick<Handlers, "getAgentBudgetPolicy" | "updateAgentBudgetPolicy"> {

@@ -17,7 +17,6 @@ interface Sums {
 }
 const NONE: Sums = { count: 0, budgetCents: 0, spentCents: 0, reservedCents: 0 };
 
-/** Counts and totals of agents, from their records. */
 export function agentSummaryHandlers({
   collections,
   reads,

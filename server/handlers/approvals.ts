@@ -47,7 +47,6 @@ type Caller = Pick<ContextOf<typeof operations.approveApproval.access>, "audit" 
 /** Maximum submissions of one approval. Before each further one, the newest restrictions are read. */
 const SUBMISSIONS_MAX = 6;
 
-/** A decision accepted by the ledger. */
 interface Taken extends Pick<LedgerAnswer<Payment>, "requestedMs" | "revisionRecorded"> {
   readonly profile: AgentProfile;
   readonly reply: Extract<LedgerReply<Payment>, { readonly kind: "payment" }>;
@@ -192,7 +191,7 @@ export function approvalHandlers(dependencies: HandlerDependencies): ApprovalHan
       if (isUnavailable(err)) {
         return refused(refusal("SERVICE_UNAVAILABLE", undefined, { retryAfterSeconds: 1 }));
       }
-      logger.error({ requestId: deadline.requestId, err }, "a decision among many failed unexpectedly");
+      logger.error({ requestId: deadline.requestId, err }, "a decision in a batch failed unexpectedly");
       return refused(refusal("INTERNAL"));
     }
   }

@@ -3,7 +3,6 @@ import { ok } from "../../src/domain/result.ts";
 import type { HandlerDependencies } from "./dependencies.ts";
 import type { Handlers } from "./types.ts";
 
-/** Projects' calendars, which their ledgers hold. */
 export function calendarHandlers({
   containerBudgets,
 }: HandlerDependencies): Pick<Handlers, "getProjectCalendar" | "setProjectCalendar"> {

@@ -13,7 +13,6 @@ import type { Handler } from "./types.ts";
 
 type CreateReply = Awaited<ReturnType<Handler<"createAgent">>>;
 
-/** A newly created agent and its key. */
 export interface NewAgent {
   readonly record: AgentDocument;
   readonly apiKey: string;
@@ -73,7 +72,6 @@ export function createAgentAnswers({
     return true;
   }
 
-  /** Returns the response to a replay. */
   async function replayed(
     agent: AgentDocument,
     principal: ManagementPrincipal,

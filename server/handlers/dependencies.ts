@@ -38,7 +38,6 @@ import type { Connections } from "../oauth/connections.ts";
 import type { Webhooks } from "../../src/webhooks/webhooks.ts";
 import type { Metrics } from "../../src/metrics/metrics.ts";
 
-/** Dependencies of handlers, assembled in the composition root. */
 export interface HandlerDependencies {
   readonly collections: Collections;
   readonly actors: TemporalActors;

@@ -13,7 +13,6 @@ const ANSWER_MS = 3_000;
 export const notFundable = () =>
   refusal("NOT_FOUND", "There is no wallet to fund, or no treasury to fund it from.");
 
-/** Funds agents' wallets from the treasury. */
 export function fundingHandlers({ wallets }: HandlerDependencies): Pick<Handlers, "fundAgent"> {
   return {
     async fundAgent({ body: { amountCents, idempotencyKey = null } }, { audit, target: agent }) {

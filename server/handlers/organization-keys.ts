@@ -23,7 +23,7 @@ export function organizationKeyHandlers(dependencies: HandlerDependencies): Orga
 
   async function view(document: OrganizationKeyDocument) {
     const [only] = await views([document]);
-    if (only === undefined) throw new Error("a view for each document");
+    if (only === undefined) throw new Error("the only view is missing");
     return only;
   }
 

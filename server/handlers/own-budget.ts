@@ -32,7 +32,6 @@ interface Checked {
 
 export type OwnBudgetHandlers = Pick<Handlers, "getBudget" | "getWallet" | "checkPayment">;
 
-/** Answers an agent's questions before it pays: its budget, its wallet, and the outcome of a payment. */
 export function ownBudgetHandlers(dependencies: HandlerDependencies, payments: Payments): OwnBudgetHandlers {
   const { clock, ledgers } = dependencies;
   const accountOf = accountsOf(dependencies);
@@ -54,7 +53,8 @@ export function ownBudgetHandlers(dependencies: HandlerDependencies, payments: P
       deadline.moveTo(deadline.elapsedMs + VISIT_MS);
       return checkedPurchase(agent, { url, ...body });
     }
-    if (rail === undefined || amountCents === undefined) throw new Error("the contract requires both");
+    if (rail === undefined || amountCents === undefined)
+      throw new Error("the contract requires both rail and amount");
     const { recipient } = body;
     const wrong = recipient === undefined ? null : wrongRecipient(dependencies.wallets, agent, recipient);
     if (wrong !== null) return refused(wrong);

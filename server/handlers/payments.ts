@@ -55,7 +55,6 @@ export function payerOf({ agent, keyId, cached }: AgentPrincipal): Payer {
   return { ...payer, cached: { revision, verify } };
 }
 
-/** Agents' payments, over MCP and REST. */
 export function paymentHandlers(dependencies: HandlerDependencies): PaymentHandlers {
   const { baseUrl, collections, ledgers, lists, payments } = dependencies;
   const { ownPayment, waitedFor } = ownPayments(dependencies);
@@ -218,7 +217,7 @@ export const paymentViewAt =
     raise: raiseOf(transaction, baseUrl),
   });
 
-/** Returns a payment's card while no issuer provides credentials for it. */
+/** Returns a payment's card. `credential` is null, since no issuer yet grants one in place of a card. */
 export const paymentCardView = (
   { _id: id, ledgerState: { card }, stage }: Pick<TransactionDocument, "_id" | "ledgerState" | "stage">,
   baseUrl: string,

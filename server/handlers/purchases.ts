@@ -30,7 +30,6 @@ const PURCHASE_MS = 30_000;
 /** Time to wait for a final block when a purchase is resumed. */
 const GO_ON_MS = 1_000;
 
-/** Response of a purchase that was not delivered. */
 const NOT_DELIVERED: ShopAnswer = {
   httpStatus: 402,
   headers: {},
@@ -39,7 +38,6 @@ const NOT_DELIVERED: ShopAnswer = {
   isCut: false,
 };
 
-/** A call of the purchase tool. */
 interface Call {
   readonly principal: AgentPrincipal;
   readonly asked: Asked;

@@ -47,7 +47,6 @@ const noted = ({ issuer, hasAuthorizationSecret, isTest, keyHint }: CardConnecti
   hasAuthorizationSecret,
 });
 
-/** Organizations' card issuers, and the cards of payments. */
 export function railHandlers(dependencies: HandlerDependencies): RailHandlers {
   const { baseUrl, cardConnections: connections, cards, collections, wallets } = dependencies;
 

@@ -17,7 +17,6 @@ type RaiseHandlers = Pick<
   "requestRaise" | "listRaiseRequests" | "getRaiseRequest" | "grantRaiseRequest" | "refuseRaiseRequest"
 >;
 
-/** Agents' requests for higher limits, and people's decisions on them. */
 export function raiseRequestHandlers(dependencies: HandlerDependencies): RaiseHandlers {
   const { baseUrl, collections, lists } = dependencies;
   const raises = new RaiseRequests(dependencies);
@@ -71,7 +70,6 @@ export function raiseRequestHandlers(dependencies: HandlerDependencies): RaiseHa
 
 const personOf = ({ name, userId }: SessionPrincipal) => ({ userId, name });
 
-/** Returns the address of the page where people decide requests for higher limits. */
 const raisesUrl = (baseUrl: string): string => `${baseUrl}/approvals`;
 
 /** Returns the request once it is decided, or its current state after `withinMs` or if too many calls wait. */

@@ -12,7 +12,6 @@ import type { Handlers } from "./types.ts";
 
 const DECLINED = "The card on file was declined.";
 
-/** Sandbox operations: test money, a failing subscription, and the test processor's ledger of cards. */
 export function sandboxHandlers(
   dependencies: HandlerDependencies,
 ): Pick<Handlers, "depositToTreasury" | "failBilling" | "fundAgentInSandbox" | "listCardLedger"> {

@@ -21,7 +21,6 @@ interface CreateContext {
   readonly audit: AuditedWrites;
   readonly deadline: Deadline;
   readonly principal: ManagementPrincipal;
-  /** Project of the new team. */
   readonly target: ProjectDocument;
 }
 

@@ -24,7 +24,6 @@ type Caller = ContextOf<typeof operations.listTransactions.access>;
 
 const BYTE_ORDER_MARK = "\ufeff";
 
-/** Columns of an export, in order. */
 const COLUMNS = [
   "id",
   "createdAt",

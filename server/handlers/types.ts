@@ -9,7 +9,6 @@ import type { SessionTokensIssued } from "../../src/identity/sessions.ts";
 import type { AgentPrincipal, ManagementPrincipal } from "../../src/identity/principals.ts";
 import type { ResourceByKind } from "../pipeline/resources.ts";
 
-/** Context of every handler. */
 interface Common {
   /** Notes for the call's audit entry. */
   readonly audit: AuditNotes;
@@ -18,8 +17,8 @@ interface Common {
   /** Client's sanitized User-Agent; null if it has none or came over MCP. */
   readonly userAgent: string | null;
   /**
-   * Only account for which a sign-in from a known device is accepted while its address is over its limit; null if any
-   * is.
+   * Only account that a sign-in from a known device may be for, once strangers have used up its e-mail's attempts; null
+   * if any account is allowed.
    */
   readonly onlyUserId: string | null;
 }

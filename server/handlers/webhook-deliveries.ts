@@ -33,7 +33,6 @@ interface Named {
   readonly deliveryId: string;
 }
 
-/** Webhook deliveries, tests and redeliveries. */
 export function webhookDeliveryHandlers(dependencies: HandlerDependencies): WebhookDeliveryHandlers {
   const { accessProofs, clock, lists, webhooks } = dependencies;
   const { collections, endpoints, redeliveries, workflows } = webhooks;

@@ -60,7 +60,7 @@ export function webhookHandlers(dependencies: HandlerDependencies): WebhookHandl
       const { secret } = rotated.value;
       const endpoint = endpointView(rotated.value.endpoint);
       const { secretPreviousExpiresAt } = endpoint;
-      if (secretPreviousExpiresAt === null) throw new Error("a rotation leaves a previous secret");
+      if (secretPreviousExpiresAt === null) throw new Error("a rotation left no previous secret");
       return ok({ body: { endpoint, secret, secretPreviousExpiresAt } });
     },
   };

@@ -152,7 +152,7 @@ export class Admission {
     requests: number,
   ): Promise<Result<Requester>> {
     const { caller, principal } = requester;
-    if (caller === null) throw new Error("an anonymous caller is counted by address, once");
+    if (caller === null) throw new Error("an anonymous caller is counted by address only");
     try {
       // A known caller without an Authorization header is a browser with the session's cookie.
       const isDashboard = surface === "rest" && authorizationOf(request) === undefined;
@@ -172,7 +172,6 @@ export class Admission {
 /** Tokens of connections are valid for MCP only. */
 const takenOn = (surface: Surface): AuthenticationOptions => ({ takesConnections: surface === "mcp" });
 
-/** Whether the caller's agent was read from the cache. */
 export const isFromCache = ({ principal }: Requester): boolean =>
   principal?.type === "agent" && principal.cached !== undefined;
 

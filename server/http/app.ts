@@ -180,6 +180,6 @@ async function showLate(
   try {
     await admission.showAddress(request, response);
   } catch (err) {
-    logger.error({ err, requestId: noteOf(response).id }, "an answer was sent without rate-limit headers");
+    logger.error({ err, requestId: noteOf(response).id }, "a response was sent without rate limit headers");
   }
 }

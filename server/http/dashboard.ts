@@ -21,9 +21,7 @@ const TYPES: Readonly<Record<string, string>> = {
 
 interface Dashboard {
   readonly pages: Router;
-  /**
-   * Answers an unknown address with 404: for a browser's navigation, with a page that shows the dashboard's navigation.
-   */
+  /** Answers a browser's navigation to an unknown address with 404 and a page that has the navigation. */
   readonly notFound: RequestHandler;
 }
 
@@ -71,7 +69,7 @@ function serve(router: Router, file: string): void {
   const isCompressed = file.endsWith(".gz");
   const name = isCompressed ? file.slice(0, -".gz".length) : file;
   const type = TYPES[extname(name)];
-  if (type === undefined) throw new Error(`the dashboard holds ${file}, which has no type`);
+  if (type === undefined) throw new Error(`the content type of ${file} is unknown`);
   let read: Buffer | null = null;
   const bytes = (): Buffer => (read ??= readFileSync(join(BUILT, "assets", file)));
   router.get(`/assets/${name}`, (request, response) => {

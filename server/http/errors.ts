@@ -36,7 +36,6 @@ function challengeOf(response: Response): string {
 const INVALID_TOKEN =
   'error="invalid_token", error_description="The token is unknown, mistyped, revoked or expired."';
 
-/** Sends a refusal with the headers of its status. */
 export function sendRefusal(response: Response, refusal: Refusal): void {
   const status = statusOf(refusal);
   if (status === 401) response.setHeader("WWW-Authenticate", challengeOf(response));

@@ -10,7 +10,6 @@ import type { FileStream } from "../handlers/types.ts";
 const FILES_MAX = 64;
 const OF_ORGANIZATION_MAX = 8;
 
-/** Sends files, up to a maximum in flight. */
 export class FileSender {
   readonly #sending = new Gate(FILES_MAX);
 

@@ -26,10 +26,9 @@ export interface RequestNote {
 
 const notes = new WeakMap<Response, RequestNote>();
 
-/** Returns the note of a request in progress. */
 export function noteOf(response: Response): RequestNote {
   const note = notes.get(response);
-  if (note === undefined) throw new Error("a request without a note");
+  if (note === undefined) throw new Error("a request has no note");
   return note;
 }
 

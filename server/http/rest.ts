@@ -27,7 +27,6 @@ export interface RestDependencies {
   readonly pipeline: Pipeline;
 }
 
-/** Limits on requests in progress. */
 interface Bounds {
   readonly hashing: Gate;
   readonly files: FileSender;

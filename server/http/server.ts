@@ -20,7 +20,6 @@ import { REQUEST_ID } from "./request-note.ts";
 import { inSlices } from "./slices.ts";
 import { PlainError } from "../../src/lib/plain-error.ts";
 
-/** Default timeout of a drain. */
 const DRAIN_TIMEOUT_MS = 10_000;
 
 /**

@@ -38,7 +38,10 @@ export function signedMessagesRouter(
         await answer(received, request, response);
       } catch (error) {
         if (!isUnavailable(error)) throw error;
-        logger.warn({ err: error, requestId: noteOf(response).id }, "a signed message could not be taken");
+        logger.warn(
+          { err: error, requestId: noteOf(response).id },
+          "a signed message could not be processed",
+        );
         admission.showUncounted(response);
         sendRefusal(response, refusal("SERVICE_UNAVAILABLE", undefined, { retryAfterSeconds: 1 }));
       }

@@ -26,7 +26,7 @@ export class CurrentProtocol {
     this.#handler = createMcpHandler(
       ({ requestInfo }) => {
         const toolset = requestInfo === undefined ? undefined : this.#toolsets.get(requestInfo);
-        if (toolset === undefined) throw new Error("a request that was not admitted");
+        if (toolset === undefined) throw new Error("a request was not admitted");
         return serverOf(toolset);
       },
       {

@@ -1,4 +1,3 @@
-/** A program or workflow that connects an agent framework and makes a payment. */
 interface FrameworkSnippet {
   readonly client: string;
   readonly name: string;

@@ -57,7 +57,6 @@ export class UnknownTool extends Error {
   }
 }
 
-/** JSON-RPC error that replaces the SDK's. */
 interface OwnError {
   readonly code: number;
   readonly message: string;

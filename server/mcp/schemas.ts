@@ -86,7 +86,7 @@ function step({ items, properties }: JsonSchema, name: string): JsonSchema | nul
 /** Throws if a text describes a field that does not exist, since nobody would ever read it. */
 function expectThere(schema: JsonSchema, texts: Readonly<Record<string, string>>): void {
   const missing = Object.keys(texts).filter((path) => schemaAt(schema, path) === null);
-  if (missing.length > 0) throw new Error(`there is no ${missing.join(", ")} to write of`);
+  if (missing.length > 0) throw new Error(`a text describes unknown fields: ${missing.join(", ")}`);
 }
 
 /**

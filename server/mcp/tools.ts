@@ -26,11 +26,9 @@ export interface ToolListing {
   };
 }
 
-/** Tool derived from its operation. */
 export interface DerivedTool {
   readonly operationId: OperationId;
   readonly listing: ToolListing;
-  /** Schema for looking up arguments. */
   readonly input: JsonSchema;
   /** Sorts flat arguments into the parts of the operation's request. Parsing refuses unknown ones. */
   readonly inputOf: (args: Readonly<Record<string, unknown>>) => RawInput;
@@ -84,7 +82,8 @@ function derive(operationId: OperationId, operation: Operation, tool: ToolBindin
 
 function bodyShape(operation: Operation): Readonly<Record<string, z.core.$ZodType>> {
   const body = operation.body instanceof z.ZodOptional ? operation.body.unwrap() : operation.body;
-  if (!(body instanceof z.ZodObject)) throw new Error(`"${operation.summary}": a tool takes a flat object`);
+  if (!(body instanceof z.ZodObject))
+    throw new Error(`"${operation.summary}": a tool's arguments must be a flat object`);
   return body.shape;
 }
 

@@ -30,7 +30,6 @@ export interface ToolResult {
   readonly isError?: true;
 }
 
-/** Refusals of the credential itself. */
 const OF_CREDENTIAL: ReadonlySet<ErrorCode> = new Set(["UNAUTHORIZED", "AGENT_PAUSED"]);
 
 /**
@@ -111,7 +110,7 @@ export class Toolset {
 
 /** Returns structured content and the same as JSON text, for clients that read only text. */
 export function structured(body: unknown): ToolResult {
-  if (typeof body !== "object" || body === null) throw new Error("a tool answers an object");
+  if (typeof body !== "object" || body === null) throw new Error("a tool must return an object");
   return {
     content: [{ type: "text", text: JSON.stringify(body) }],
     structuredContent: Object.fromEntries(Object.entries(body)),

@@ -51,6 +51,7 @@ function documentIn(body: string): Response {
   const document: unknown = JSON.parse(body);
   const metadata = checkedMetadata(document);
   if (isRefusal(metadata)) throw new Error(metadata.error_description);
-  if (metadata.token_endpoint_auth_method !== "none") throw new Error("a client's document holds no secret");
+  if (metadata.token_endpoint_auth_method !== "none")
+    throw new Error("a client's document may not ask for a secret");
   return Response.json({ ...metadata, client_id: named.parse(document).client_id });
 }

@@ -189,7 +189,8 @@ export class Connections {
 
   async #claimed(uid: string) {
     const asked = await this.provider.Interaction.find(uid);
-    if (asked === undefined) throw new Error("an authorization request ended while it was decided");
+    if (asked === undefined)
+      throw new Error("an authorization request expired before its decision was recorded");
     return asked;
   }
 

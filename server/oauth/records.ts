@@ -80,7 +80,6 @@ export class OAuthRecords {
     await this.#records.deleteMany({ grantId });
   }
 
-  /** Removes the grants and tokens of an agent's key. */
   async removeOfKey(keyId: string): Promise<void> {
     await this.#records.deleteMany({ keyId });
   }
@@ -149,7 +148,7 @@ export class RecordsAdapter implements Adapter {
   async upsert(id: string, payload: AdapterPayload, expiresInSeconds?: number): Promise<void> {
     // Each authorization needs new consent, so no session is kept.
     if (this.#kind === "Session") return;
-    if (expiresInSeconds === undefined) throw new Error(`a record of OAuth without an end: ${this.#kind}`);
+    if (expiresInSeconds === undefined) throw new Error(`an OAuth record has no expiry: ${this.#kind}`);
     await this.#records.put(
       this.#kind,
       id,

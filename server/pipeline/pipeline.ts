@@ -52,14 +52,12 @@ export interface ArrivedCall extends Call {
   readonly arrival: Arrival;
 }
 
-/** A request's parts before they are parsed. */
 export interface RawInput {
   readonly params: unknown;
   readonly query: unknown;
   readonly body: unknown;
 }
 
-/** The remainder of a request after it has arrived. */
 export interface Received {
   readonly input: RawInput;
   /** Caller authenticated again after a late body; null if the body came with the headers. */
@@ -175,7 +173,7 @@ export class Pipeline {
     const deadline = new Deadline(boundMs, call.arrival, call.requestId);
     try {
       // Nothing is begun for a caller that could not get the response.
-      if (deadline.isOver) throw new TimeoutError("nothing of it was begun in time");
+      if (deadline.isOver) throw new TimeoutError("the call was not begun in time");
       return await deadline.hold(this.#executeAudited(call, raw, deadline));
     } catch (error) {
       return refused(this.#refusalOf(call, raw.body, error));
@@ -269,7 +267,8 @@ export class Pipeline {
     const { principal } = context;
     if (access.kind !== "management") return handler(input, { ...context, target: null });
     // `authorize` has refused every other principal.
-    if (principal === null || principal.type === "agent") throw new Error("a stranger manages");
+    if (principal === null || principal.type === "agent")
+      throw new Error("a principal without management access was authorized");
     const target = await resolveResource(access, this.#dependencies, principal, input as NamedIn);
     return target.ok ? handler(input, { ...context, target: target.value }) : target;
   }
@@ -384,7 +383,6 @@ function lacksIdempotencyKey(operation: Operation, body: unknown, principal: Pri
   return typeof body === "object" && body !== null && !Array.isArray(body) && !hasIdempotencyKey(body);
 }
 
-/** Maximum issues reported in a response. */
 const ISSUES_MAX = 20;
 
 /** `part`: path of an issue that belongs to no field, such as a body that is not an object. */

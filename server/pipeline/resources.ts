@@ -90,7 +90,7 @@ const orgNotReady = ({ organization }: ManagementPrincipal): boolean => organiza
 
 /** Returns a part that the operation's schema guarantees. */
 function required(value: string | undefined): string {
-  if (value === undefined) throw new Error("an operation's input does not name its subject");
+  if (value === undefined) throw new Error("an operation's input does not name its target");
   return value;
 }
 

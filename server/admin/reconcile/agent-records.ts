@@ -43,7 +43,6 @@ const lostRecord = (agentId: string): Found => ({
   advice: ADVICE.lostAgent,
 });
 
-/** Compares the lifecycle in an agent's record with its actor. */
 function compareLifecycleRecord(actor: AgentStateView, record: AgentDocument): Found[] {
   const summary = summarize(actor);
   const { archivedAt, authenticatedAt, keyId, name, revision, walletDetached } = summary;

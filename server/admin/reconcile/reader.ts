@@ -170,7 +170,6 @@ export class SourceReader {
     return [...new Set([...recorded.map(({ _id }) => _id), ...named])];
   }
 
-  /** Returns the number of agents to read, for a progress line. */
   countAgents(organizationId: string): Promise<number> {
     return this.#collections.agents.countDocuments({ organizationId });
   }

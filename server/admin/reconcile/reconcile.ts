@@ -44,7 +44,6 @@ export interface Reconciled {
   /** All differences found, repaired or not. */
   readonly differences: readonly Difference[];
   readonly repaired: readonly Repaired[];
-  /** Differences that remain. */
   readonly left: readonly Difference[];
   /** Comparisons that could not be made, with the reasons. */
   readonly notes: readonly string[];
@@ -57,7 +56,6 @@ export interface Reconciled {
 export const reconcile = (env: NodeJS.ProcessEnv, options: ReconcileOptions): Promise<Reconciled> =>
   connected(env, (connections) => reconcileOn(connections, env, options));
 
-/** Reconciles over open connections. */
 export async function reconcileOn(
   connections: Connections,
   env: NodeJS.ProcessEnv,

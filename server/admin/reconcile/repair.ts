@@ -43,7 +43,6 @@ export async function repairAll(
 /** Maximum repairs in one audit entry. An organization with more gets several. */
 const REPAIRS_PER_ENTRY = 1_000;
 
-/** Writes an organization's repairs to its audit log. */
 export async function recordRepairs(
   db: Db,
   masterKey: MasterKey,

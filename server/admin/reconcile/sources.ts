@@ -8,8 +8,6 @@ import type { PaymentTexts } from "../../../src/domain/ledger/payment.ts";
 import type { AgentStateView } from "../../../src/messages/agent.ts";
 import type { AccountSnapshot, LevelSnapshot } from "../../../src/messages/ledger.ts";
 
-/** Sources of the comparison, as read; plain data. */
-
 /** Sources of an agent. Its actor and its account were read before its records. */
 export interface AgentSources {
   readonly agentId: string;

@@ -41,7 +41,6 @@ const ACCOUNTS_AT_ONCE = 250;
 export const acceptRecords = (env: NodeJS.ProcessEnv, options: AcceptOptions): Promise<Accepted> =>
   connected(env, (connections) => acceptRecordsOn(connections, env, options));
 
-/** Accepts the records over open connections. */
 export async function acceptRecordsOn(
   connections: Connections,
   env: NodeJS.ProcessEnv,

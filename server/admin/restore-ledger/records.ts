@@ -26,16 +26,14 @@ import type { Connections } from "../../../src/store/connections.ts";
 import { AdminError } from "../connecting.ts";
 import { ACTORS_AT_ONCE } from "../reconcile/actors-at-once.ts";
 
-/** Reads the records of a project whose ledger is lost. */
-
 /** Timeout of one call to an actor. An actor that no worker has cached is replayed from its history first. */
 const ACTOR_MS = 20_000;
 /** Maximum ids in one query. */
 const IDS_AT_ONCE = 1_000;
 
 /**
- * Age before the last record up to which a record may not have been published. Such records are published again, which
- * is idempotent, up to the newest `UNCONFIRMED_MAX`.
+ * A record written within this time before the newest one may not have been published. Such records are published
+ * again, which is idempotent, up to the newest `UNCONFIRMED_MAX`.
  */
 const UNCONFIRMED_MS = 60_000;
 const UNCONFIRMED_MAX = 500;
@@ -199,10 +197,8 @@ async function askActors(
   temporal: Client,
   agents: readonly AgentDocument[],
 ): Promise<ReadonlyMap<string, AgentStateView>> {
-  const approvalIds = agents.filter(
-    ({ archivedAt, walletDetached }) => archivedAt === null || !walletDetached,
-  );
-  const answers = await pLimit(ACTORS_AT_ONCE).map(approvalIds, async ({ _id: agentId }) => {
+  const withActor = agents.filter(({ archivedAt, walletDetached }) => archivedAt === null || !walletDetached);
+  const answers = await pLimit(ACTORS_AT_ONCE).map(withActor, async ({ _id: agentId }) => {
     const handle = temporal.workflow.getHandle(agentWorkflowId(agentId));
     try {
       return await temporal.withDeadline(Date.now() + ACTOR_MS, () =>
@@ -211,7 +207,7 @@ async function askActors(
     } catch (error) {
       if (error instanceof WorkflowNotFoundError || error instanceof QueryRejectedError) return null;
       throw new AdminError(
-        `The actor of agent ${agentId} gives no answer; does a worker run? Nothing was done.`,
+        `The actor of agent ${agentId} does not answer; does a worker run? Nothing was done.`,
       );
     }
   });

@@ -85,7 +85,6 @@ export interface RestoredAll {
 export const restoreLedgers = (env: NodeJS.ProcessEnv, options: RestoreAllOptions): Promise<RestoredAll> =>
   connected(env, (connections) => restoreLedgersOn(connections, env, options));
 
-/** Restores all ledgers over open connections. */
 export async function restoreLedgersOn(
   connections: Connections,
   env: NodeJS.ProcessEnv,
@@ -111,7 +110,6 @@ export async function restoreLedgersOn(
   return { restored, refused };
 }
 
-/** Restores a ledger over open connections. */
 export async function restoreLedgerOn(
   connections: Connections,
   env: NodeJS.ProcessEnv,
@@ -126,7 +124,7 @@ export async function restoreLedgerOn(
   if (project === null) throw new AdminError(`There is no project ${projectId}.`);
   const actors = new TemporalActors(new TemporalCalls(temporal, connections.addresses.taskQueue));
   const lost = await lostLedger(connections, actors, options);
-  onProgress("the records are read");
+  onProgress("reading the records");
   const { notes, recorded } = await readRecords(connections, project);
   const now = Date.now();
   const ledger = restoredLedger(recorded, now);
@@ -136,7 +134,7 @@ export async function restoreLedgerOn(
   await recordCommand(db, masterKey, entryOf(project, found));
   await start(actors, ledger, now);
   if (patienceMs === null) return { ...found, isDone: true, differences: null };
-  onProgress("the ledger runs; everything is compared");
+  onProgress("the ledger runs; comparing everything");
   const comparison = { organizationId, patienceMs, onProgress, repair: false };
   const { differences } = await reconcileOn(connections, env, comparison);
   return { ...found, isDone: true, differences };
@@ -169,7 +167,7 @@ async function lostLedger(
 class LedgerRuns extends AdminError {}
 
 const STALE_RECORDS =
-  "The ledger runs, and its records are from a backup: it has counted payments that they lack, and a ledger made of them would not. Restore the records, or take them as they are with accept-records. Nothing was done.";
+  "The ledger runs, and its records are from a backup: they lack payments that the ledger has counted, and a ledger restored from them would not count these. Restore newer records, or keep these with accept-records. Nothing was done.";
 
 async function stateOf(actors: TemporalActors, projectId: string): Promise<LedgerStateView> {
   try {
@@ -177,7 +175,7 @@ async function stateOf(actors: TemporalActors, projectId: string): Promise<Ledge
   } catch (error) {
     if (!(error instanceof ActorUnavailable)) throw error;
     throw new AdminError(
-      `The ledger of project ${projectId} runs and gives no answer; does a worker run? Nothing was done.`,
+      `The ledger of project ${projectId} runs but does not answer; does a worker run? Nothing was done.`,
     );
   }
 }
@@ -185,7 +183,7 @@ async function stateOf(actors: TemporalActors, projectId: string): Promise<Ledge
 /** Waits until the decisions of a ledger that ended at `endedAt` are recorded. */
 async function untilQuiet(endedAt: number, onProgress: (line: string) => void): Promise<void> {
   if (Date.now() - endedAt >= LONG_AGO_MS) return;
-  onProgress(`${String(QUIET_MS / 1_000)} s until nothing is under way any more`);
+  onProgress(`waiting ${String(QUIET_MS / 1_000)} s until nothing is in flight`);
   await sleep(QUIET_MS);
 }
 
@@ -194,7 +192,7 @@ async function start(actors: TemporalActors, ledger: Ledger, now: number): Promi
     await actors.resumeLedger(packLedger(ledger, now));
   } catch (error) {
     if (!(error instanceof WorkflowExecutionAlreadyStartedError)) throw error;
-    throw new AdminError(`Somebody else has just started the ledger of project ${ledger.projectId}.`);
+    throw new AdminError(`The ledger of project ${ledger.projectId} was just started by somebody else.`);
   }
 }
 
