@@ -23,10 +23,10 @@ export type PaymentActivities = Pick<
 >;
 
 /** Maximum wait of one execution for a payment's end on its rail, well below the activity's timeout. */
-const SETTLE_MS = 8_000;
+const SETTLE_TIMEOUT_MS = 8_000;
 
 /** Timeout for one payment of a sweep, so that it does not delay the others. Well below the activity's timeout. */
-const SWEPT_MS = 15_000;
+const SWEEP_TIMEOUT_MS = 15_000;
 
 /**
  * Creates the activities that move payments. They depend on ports only: the worker runs them over engines, the
@@ -54,7 +54,7 @@ export function createPaymentActivities(dependencies: PaymentActivityDependencie
   async function settled(profile: AgentProfile, payment: Payment): Promise<RailOutcome | null> {
     const ask = () => effects.requestPermission(profile, payment);
     try {
-      return await rails[payment.request.rail].settle(profile, payment, SETTLE_MS, ask);
+      return await rails[payment.request.rail].settle(profile, payment, SETTLE_TIMEOUT_MS, ask);
     } catch (error) {
       if (error instanceof Superseded) return null;
       throw error;
@@ -96,7 +96,7 @@ export function createPaymentActivities(dependencies: PaymentActivityDependencie
         const { outcome, revision } = await effects.executeAndPublish(profile, whole);
         return { transactionId, revision, outcome };
       };
-      return await withTimeout(SWEPT_MS, execute());
+      return await withTimeout(SWEEP_TIMEOUT_MS, execute());
     } catch (error) {
       const nothing = { transactionId, revision: 0, outcome: null };
       if (error instanceof Superseded) return nothing;

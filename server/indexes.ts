@@ -20,7 +20,7 @@ import { createIndexes } from "../src/store/indexes.ts";
 import type { Logger } from "../src/lib/logger.ts";
 
 /** Delay after which the log says what the start is waiting for. */
-const LONG_MS = 3_000;
+const LOG_DELAY_MS = 3_000;
 
 /**
  * Creates all indexes of the service's collections and waits until they are built, however large the collections are.
@@ -29,7 +29,7 @@ const LONG_MS = 3_000;
 export async function ensureIndexes(uri: string, retention: Retention, logger: Logger): Promise<void> {
   const isLong = setTimeout(() => {
     logger.info("building indexes; the service starts once they are complete");
-  }, LONG_MS);
+  }, LOG_DELAY_MS);
   try {
     await withoutTimeLimits(uri, async (db) => {
       await createIndexes(

@@ -122,7 +122,7 @@ function mailingOf({ baseUrl, core }: ServiceOptions, begin: Mailing["begin"] | 
 }
 
 /** Maximum delay of a sign-in by starting a provisioning. */
-const PROVISIONING_START_MS = 1_000;
+const PROVISIONING_START_TIMEOUT_MS = 1_000;
 
 /**
  * Returns a function that starts provisioning. It is bounded and never blocks a caller; a failed start is retried at
@@ -132,7 +132,7 @@ function provisioner({ core, logger }: ServiceOptions): Provision {
   return async ({ _id, defaultProjectId, defaultTeamId }, waitMs) => {
     const input = { organizationId: _id, defaultProjectId, defaultTeamId };
     try {
-      await withTimeout(PROVISIONING_START_MS + waitMs, core.actors.provision(input, waitMs));
+      await withTimeout(PROVISIONING_START_TIMEOUT_MS + waitMs, core.actors.provision(input, waitMs));
     } catch (err) {
       logger.warn({ err }, "the provisioning of an organization was not started in time");
     }

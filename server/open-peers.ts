@@ -16,7 +16,7 @@ import { type HttpServer, listen } from "./http/server.ts";
 import type { Config } from "./config.ts";
 
 /** A third of the time after which a silent server gets no more forwarded commands. */
-const HEARTBEAT_MS = 2_000;
+const HEARTBEAT_INTERVAL_MS = 2_000;
 
 export interface PeersOptions {
   readonly config: Pick<Config, "host" | "internalUrl">;
@@ -71,7 +71,7 @@ export function openPeers(options: PeersOptions): Peers {
         announcing = announce().catch((err: unknown) =>
           logger.warn({ err }, "this server could not be announced to the others"),
         );
-      }, HEARTBEAT_MS);
+      }, HEARTBEAT_INTERVAL_MS);
     },
     async leave() {
       clearInterval(heartbeat);

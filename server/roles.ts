@@ -47,7 +47,7 @@ const REQUESTS_PART = 0.4;
 const ACTIVITIES_PART = 0.2;
 
 /** Timeout for draining probes: they are answered at once, and idle connections are not waited for. */
-const PROBES_DRAIN_MS = 500;
+const PROBES_DRAIN_TIMEOUT_MS = 500;
 
 /** Folder in DATA_DIR. */
 const KEY_DELIVERY_FOLDER = "key-delivery";
@@ -185,7 +185,7 @@ export async function startRoles(options: RoleOptions): Promise<RunningRoles> {
     ["requests", () => service?.drain()],
     ["worker", () => worker?.stop()],
     ["forwarded commands", () => peers?.close()],
-    ["probes", () => probesHttp?.drain(PROBES_DRAIN_MS)],
+    ["probes", () => probesHttp?.drain(PROBES_DRAIN_TIMEOUT_MS)],
     ["audit log", () => core.auditLog.flush()],
     ["anchors", () => anchoring?.stop()],
     ["chain", () => wallets?.stop()],

@@ -56,7 +56,7 @@ const ANSWERED_PART = 0.6;
 const FLUSH_PART = 0.5;
 
 /** Maximum wait for a lock: by then the caller has been answered with 503. */
-const LOCK_WAIT_MS = 4_000;
+const LOCK_TIMEOUT_MS = 4_000;
 
 /** Limits on long reads of a process, such as sums of a long history: running, waiting, and per organization. */
 const LONG_READS = {
@@ -82,7 +82,7 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
     mailInvite: invitesToMail === null ? null : (invite) => invitesToMail.begin(invite),
   });
   const { actors, collections, deliveryKeys, ledgers } = backends;
-  const mutex = new KeyedMutex(LOCK_WAIT_MS);
+  const mutex = new KeyedMutex(LOCK_TIMEOUT_MS);
   const onForged = forgedRecordsLog(logger, core.metrics);
   const oauth = sharesOrigin(baseUrl, mcpUrl)
     ? new Connections({

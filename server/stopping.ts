@@ -5,7 +5,7 @@ export interface Stopping {
 }
 
 /** A shell's exit code for a program ended by Ctrl-C. */
-const ENDED_AT_ONCE = 130;
+const SIGINT_EXIT_CODE = 130;
 
 /**
  * Starts listening for signals. Called before anything else, so that a process stopped during its start cleans up. A
@@ -17,7 +17,7 @@ export function heedSignals(): Stopping {
   const onSignal = (): void => {
     if (stopRequested.signal.aborted) {
       for (const act of atLast) act();
-      process.exit(ENDED_AT_ONCE);
+      process.exit(SIGINT_EXIT_CODE);
     }
     stopRequested.abort();
   };

@@ -154,7 +154,7 @@ async function connectNative(address: string, security: TemporalSecurity | null)
   }
 }
 
-const PROBE_MS = 2_000;
+const PROBE_TIMEOUT_MS = 2_000;
 
 /**
  * Returns the cause of a worker's failure. After a TLS or key problem the worker throws an arbitrary error; a call on
@@ -165,7 +165,9 @@ export async function failureOf(
   error: unknown,
 ): Promise<unknown> {
   try {
-    await temporal.withDeadline(Date.now() + PROBE_MS, () => temporal.workflowService.getSystemInfo({}));
+    await temporal.withDeadline(Date.now() + PROBE_TIMEOUT_MS, () =>
+      temporal.workflowService.getSystemInfo({}),
+    );
     return error;
   } catch (refusal) {
     const reason = isGrpcServiceError(refusal) ? refusal.details : firstLineOf(refusal);

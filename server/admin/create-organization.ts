@@ -12,7 +12,7 @@ import type { Connections } from "../../src/store/connections.ts";
 import { AdminError, connected } from "./connecting.ts";
 
 /** Timeout for provisioning. */
-const PROVISIONING_MS = 60_000;
+const PROVISIONING_TIMEOUT_MS = 60_000;
 
 /**
  * `create-organization`: creates the organization, its owner, its default project and team. Returns when the
@@ -56,8 +56,8 @@ async function provision({ addresses, temporal }: Connections, created: CreatedO
   const { organizationId, projectId, teamId } = created;
   const actors = new TemporalActors(new TemporalCalls(temporal, addresses.taskQueue));
   const input = { organizationId, defaultProjectId: projectId, defaultTeamId: teamId };
-  if (await actors.provision(input, PROVISIONING_MS)) return;
-  const seconds = PROVISIONING_MS / 1_000;
+  if (await actors.provision(input, PROVISIONING_TIMEOUT_MS)) return;
+  const seconds = PROVISIONING_TIMEOUT_MS / 1_000;
   throw new AdminError(
     `The organization is not ready after ${seconds} s; does a worker run? Repeat the command to keep waiting.`,
   );

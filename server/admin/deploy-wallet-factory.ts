@@ -8,7 +8,7 @@ import { recordCommand } from "./record-command.ts";
 import { AdminError, connected } from "./connecting.ts";
 
 /** Timeout for the chain's confirmation. A repeated command continues to wait. */
-const DEPLOYED_MS = 300_000;
+const CONFIRMATION_TIMEOUT_MS = 300_000;
 
 const now = (): Date => new Date();
 
@@ -34,7 +34,7 @@ export const deployWalletFactory = (env: NodeJS.ProcessEnv): Promise<{ readonly 
       auditLog: new AuditAppender(db, auditSeal(masterKey.deriveKeys("audit-log"))),
     });
     if (wallets === null) throw new AdminError("Set EVM_RPC_URL to the chain's JSON-RPC endpoint.");
-    const { address, isDeployed } = await wallets.deployFactory(DEPLOYED_MS);
+    const { address, isDeployed } = await wallets.deployFactory(CONFIRMATION_TIMEOUT_MS);
     if (isDeployed) {
       await recordCommand(db, masterKey, {
         via: "deploy-wallet-factory",
@@ -44,7 +44,7 @@ export const deployWalletFactory = (env: NodeJS.ProcessEnv): Promise<{ readonly 
       });
       return { factory: address };
     }
-    const seconds = DEPLOYED_MS / 1_000;
+    const seconds = CONFIRMATION_TIMEOUT_MS / 1_000;
     throw new AdminError(
       `The factory is not on the chain after ${seconds} s; does the service's key have gas? Repeat the command to keep waiting.`,
     );

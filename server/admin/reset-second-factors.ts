@@ -5,7 +5,7 @@ import { recordCommand } from "./record-command.ts";
 import { notDone, withOnlyAccount } from "./only-account.ts";
 
 /** This process has no concurrent requests. */
-const LOCK_WAIT_MS = 1_000;
+const LOCK_TIMEOUT_MS = 1_000;
 
 /**
  * `reset-second-factors`: for a person who has lost their only second factor and cannot step up to enrol another. The
@@ -26,7 +26,7 @@ export const resetSecondFactors = (
       before: held.factors,
       after: { passkeys: [], totp: false },
     });
-    const reset = await resetFactors({ ...context, mutex: new KeyedMutex(LOCK_WAIT_MS) }, held.userId);
+    const reset = await resetFactors({ ...context, mutex: new KeyedMutex(LOCK_TIMEOUT_MS) }, held.userId);
     if (!reset.ok) throw new AdminError(notDone(email));
     return reset.value;
   });

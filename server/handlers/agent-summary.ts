@@ -7,7 +7,7 @@ import type { HandlerDependencies } from "./dependencies.ts";
 import type { Handlers } from "./types.ts";
 
 /** Timeout for reading agents in MongoDB: ten thousand take about 30 ms. */
-const READ_MS_MAX = 2_500;
+const READ_TIMEOUT_MS = 2_500;
 
 interface Sums {
   readonly count: number;
@@ -36,7 +36,7 @@ export function agentSummaryHandlers({
             },
           },
         ],
-        { maxTimeMS: READ_MS_MAX },
+        { maxTimeMS: READ_TIMEOUT_MS },
       )
       .toArray();
     return (state) => found.find(({ _id }) => _id === state) ?? NONE;

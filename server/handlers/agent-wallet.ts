@@ -6,14 +6,16 @@ import { type HandlerDependencies, profileOf } from "./dependencies.ts";
 import type { Handlers } from "./types.ts";
 
 /** Timeout for the chain's balance. After that the balance is shown as unavailable. */
-const BALANCE_MS = 2_000;
+const BALANCE_TIMEOUT_MS = 2_000;
 
 export function agentWalletHandlers({ rails }: HandlerDependencies): Pick<Handlers, "getAgentWallet"> {
   return {
     async getAgentWallet(_input, { target }) {
       const wallet = walletView(target);
       if (wallet === null) return ok({ body: { wallet } });
-      const balance = await readable(withTimeout(BALANCE_MS, rails[WALLET_RAIL].balance(profileOf(target))));
+      const balance = await readable(
+        withTimeout(BALANCE_TIMEOUT_MS, rails[WALLET_RAIL].balance(profileOf(target))),
+      );
       const [balanceCents, pocketCents] =
         balance?.kind === "cents" ? [balance.cents, balance.pocketCents] : [null, null];
       return ok({ body: { wallet: { ...wallet, balanceCents, pocketCents, currency: "USD" } } });

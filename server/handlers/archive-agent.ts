@@ -18,7 +18,7 @@ import { profileOf } from "./dependencies.ts";
 import type { Handler } from "./types.ts";
 
 /** Timeout for reading the wallet's balance in a machine's archive. */
-const BALANCE_MS = 1_000;
+const BALANCE_TIMEOUT_MS = 1_000;
 
 /**
  * Archives an agent. Its actor decides (src/domain/agent/archive.ts), then the project's ledger closes the account. The
@@ -32,7 +32,7 @@ export function archiveAgentHandler(dependencies: HandlerDependencies): Handler<
   async function balanceOf(agent: AgentDocument): Promise<MachineArchiver["balance"]> {
     try {
       const reading = Object.values(rails).map((rail) => rail.balance(profileOf(agent)));
-      const balances = await withTimeout(BALANCE_MS, Promise.all(reading));
+      const balances = await withTimeout(BALANCE_TIMEOUT_MS, Promise.all(reading));
       if (balances.some(({ kind }) => kind === "unreadable")) return "unreadable";
       return balances.some((balance) => balance.kind === "cents" && balance.cents !== 0)
         ? "not_zero"

@@ -8,7 +8,7 @@ import { type HandlerDependencies, profileOf } from "./dependencies.ts";
 import type { Handlers } from "./types.ts";
 
 /** Time the response waits for the chain. A funding not settled by then is followed up later. */
-const ANSWER_MS = 3_000;
+const SETTLEMENT_WAIT_MS = 3_000;
 
 export const notFundable = () =>
   refusal("NOT_FOUND", "There is no wallet to fund, or no treasury to fund it from.");
@@ -34,7 +34,7 @@ export function fundingHandlers({ wallets }: HandlerDependencies): Pick<Handlers
 /** Returns the funding once the chain has settled it, or its state when the wait ends. */
 async function advanced(fundings: Fundings, funding: FundingDocument): Promise<FundingDocument> {
   try {
-    return await withTimeout(ANSWER_MS, fundings.advance(funding, ANSWER_MS));
+    return await withTimeout(SETTLEMENT_WAIT_MS, fundings.advance(funding, SETTLEMENT_WAIT_MS));
   } catch (error) {
     if (error instanceof TimeoutError || error instanceof ChainUnreachable) return funding;
     throw error;

@@ -15,7 +15,7 @@ import type { HandlerDependencies } from "./dependencies.ts";
 import type { Handlers } from "./types.ts";
 
 /** Timeout for looking up the treasury on the chain. After that it is shown as missing. */
-const TREASURY_MS = 1_000;
+const TREASURY_TIMEOUT_MS = 1_000;
 
 export function organizationHandlers({
   auth,
@@ -36,7 +36,7 @@ export function organizationHandlers({
   /** Returns the treasury; null if there is none, or if the chain does not answer a necessary look-up. */
   async function treasuryOf(organizationId: string) {
     if (wallets === null) return null;
-    const address = await withTimeout(TREASURY_MS, wallets.treasuries.of(organizationId)).catch(
+    const address = await withTimeout(TREASURY_TIMEOUT_MS, wallets.treasuries.of(organizationId)).catch(
       unlessMissing,
     );
     return address === null ? null : { address, chainCaip2: caip2Of(wallets.config.chainId) };

@@ -26,7 +26,7 @@ type RailHandlers = Pick<
 >;
 
 /** Timeout for reading an issuer's balance. After that the balance is shown as unavailable. */
-const BALANCE_MS = 2_000;
+const BALANCE_TIMEOUT_MS = 2_000;
 
 const NO_PUBLISHABLE_KEY = refusal(
   "ISSUER_REFUSED",
@@ -210,7 +210,7 @@ const trialView = ({ isApproved, reason }: Trial) => ({ isApproved, reason });
 
 async function balanceOf(issuer: CardIssuer): Promise<number | null> {
   try {
-    const balance = await withTimeout(BALANCE_MS, issuer.balance());
+    const balance = await withTimeout(BALANCE_TIMEOUT_MS, issuer.balance());
     return balance.ok ? Math.max(0, balance.value) : null;
   } catch (error) {
     if (error instanceof TimeoutError || error instanceof IssuerUnreachable) return null;

@@ -16,9 +16,9 @@ import type { HandlerDependencies } from "./dependencies.ts";
 import type { Handlers } from "./types.ts";
 
 /** Time during which a response adds further days. */
-const WORK_MS = 1_500;
+const FURTHER_DAYS_CUTOFF_MS = 1_500;
 /** Timeout for MongoDB to read the keys of one day. */
-const DAY_MS_MAX = 2_500;
+const DAY_READ_TIMEOUT_MS = 2_500;
 /** Maximum groups named for a day. */
 const NAMED_MAX = 50;
 
@@ -54,7 +54,7 @@ export function transactionSummaryHandlers({
   const { transactions } = collections;
 
   const read = <T extends Document>(hint: string, pipeline: Document[]): Promise<T[]> =>
-    transactions.aggregate<T>(pipeline, { hint, maxTimeMS: DAY_MS_MAX }).toArray();
+    transactions.aggregate<T>(pipeline, { hint, maxTimeMS: DAY_READ_TIMEOUT_MS }).toArray();
 
   async function summed(match: Document, within: Document, field: string): Promise<Group[]> {
     const sum = { _id: `$${field}`, count: { $sum: 1 }, amountCents: { $sum: "$amountCents" } };
@@ -80,7 +80,7 @@ export function transactionSummaryHandlers({
       .find({ ...match, createdAt }, { hint: SUMMARY_INDEX, projection: { _id: 0, createdAt: 1 } })
       .sort({ createdAt: -1 })
       .limit(1)
-      .maxTimeMS(DAY_MS_MAX)
+      .maxTimeMS(DAY_READ_TIMEOUT_MS)
       .toArray();
     const made = last === undefined ? null : days.of(last.createdAt);
     // On later days no payment was made, so few payments changed there.
@@ -150,7 +150,7 @@ async function daysBefore(
   first: Date,
   next: (until: Date) => Promise<{ readonly from: Date; readonly day: Day } | null>,
 ): Promise<Answer> {
-  const stopAtMs = performance.now() + WORK_MS;
+  const stopAtMs = performance.now() + FURTHER_DAYS_CUTOFF_MS;
   const days: Day[] = [];
   let until = first;
   while (days.length === 0 || performance.now() <= stopAtMs) {

@@ -36,7 +36,7 @@ const TAKES_LINK: ReadonlySet<OperationId> = new Set<OperationId>([
 ]);
 
 /** Time a browser keeps a sign-in that it has begun at an identity provider. */
-const SSO_FLOW_MS = 10 * 60_000;
+const SSO_FLOW_LIFETIME_MS = 10 * 60_000;
 
 const SAFE_METHODS: ReadonlySet<string> = new Set(["GET", "HEAD"]);
 
@@ -160,7 +160,7 @@ export class BrowserSessions {
   }
 
   #keepFlow(response: Response, flow: string | null): void {
-    const expires = new Date(flow === null ? 0 : Date.now() + SSO_FLOW_MS);
+    const expires = new Date(flow === null ? 0 : Date.now() + SSO_FLOW_LIFETIME_MS);
     const attributes = {
       path: SSO_CALLBACK_PATH,
       httpOnly: true,

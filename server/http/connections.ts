@@ -78,10 +78,10 @@ export class AddressShares {
 }
 
 /** Maximum time until a connection's first byte. */
-const FIRST_BYTE_MS = 10_000;
+const FIRST_BYTE_TIMEOUT_MS = 10_000;
 
 /** Ends a connection that sends nothing: a listener's timeouts begin only with a request's first byte. */
-export function endIfSilent(socket: Socket, withinMs = FIRST_BYTE_MS): void {
+export function endIfSilent(socket: Socket, withinMs = FIRST_BYTE_TIMEOUT_MS): void {
   const timer = setTimeout(() => {
     if (socket.bytesRead === 0) socket.destroy();
   }, withinMs);

@@ -33,7 +33,7 @@ const ARRIVAL = {
 } as const;
 
 /** Maximum time for the sender of a malformed or slow request to read the refusal. */
-const REFUSED_MS = 1_000;
+const REFUSAL_TIMEOUT_MS = 1_000;
 
 /** HTTP server that holds its port from the start and serves requests once it has an application. */
 export interface HttpServer {
@@ -204,7 +204,7 @@ function refuseMalformed(socket: Duplex, message: string): void {
   ];
   socket.end([...head, `Content-Length: ${body.length}`, "Connection: close", "", body].join("\r\n"));
   // A client that does not close its half would keep the connection open forever.
-  setTimeout(() => socket.destroy(), REFUSED_MS).unref();
+  setTimeout(() => socket.destroy(), REFUSAL_TIMEOUT_MS).unref();
 }
 
 function explain(error: NodeJS.ErrnoException, host: string, port: number, variable: string): Error {

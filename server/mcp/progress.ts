@@ -1,8 +1,8 @@
 import { z } from "zod";
 
 /** Delay of the first notification: a payment that is decided at once gets none. */
-const FIRST_AFTER_MS = 1_000;
-const EVERY_MS = 5_000;
+const FIRST_DELAY_MS = 1_000;
+const INTERVAL_MS = 5_000;
 
 export interface RequestedProgress {
   readonly progressToken: string | number;
@@ -65,8 +65,8 @@ export async function withProgress<T>(
   };
   let timer = setTimeout(() => {
     report();
-    timer = setInterval(report, EVERY_MS);
-  }, FIRST_AFTER_MS);
+    timer = setInterval(report, INTERVAL_MS);
+  }, FIRST_DELAY_MS);
   try {
     return await work;
   } finally {

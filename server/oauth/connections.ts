@@ -56,7 +56,7 @@ interface RegisteredClient extends ClientMetadata {
 }
 
 /** Lifetime of a registered client without a grant. */
-const UNUSED_CLIENT_MS = 86_400_000;
+const UNUSED_CLIENT_LIFETIME_MS = 86_400_000;
 
 const PUBLIC_ONLY: GuardOptions = { allowCidrs: [], extraCa: null };
 
@@ -122,7 +122,7 @@ export class Connections {
       ...(hasSecret ? { client_secret: randomToken(), client_secret_expires_at: 0 } : {}),
       ...metadata,
     };
-    const until = new Date(this.#clock().getTime() + UNUSED_CLIENT_MS);
+    const until = new Date(this.#clock().getTime() + UNUSED_CLIENT_LIFETIME_MS);
     await this.#records.put(
       "Client",
       client.client_id,

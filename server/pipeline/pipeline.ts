@@ -28,25 +28,25 @@ import { type Arrival, Deadline } from "../../src/lib/deadline.ts";
  * longer continues, and a replay of its idempotency key returns the outcome. A create that finds another call with its
  * key in flight extends its deadline.
  */
-const ANSWER_MS = 3_500;
+const ANSWER_TIMEOUT_MS = 3_500;
 
 /**
  * Deadlines for operations that wait. A budget gets slightly longer to take effect, still within 5 s. A call to a
  * webhook's receiver or a shop extends its deadline once its request is sent; until then the usual one applies. Clients
  * give up on a simulation after 60 s.
  */
-const WAITING_ANSWER_MS = {
+const WAITING_ANSWER_TIMEOUTS_MS = {
   propagation: 4_000,
-  receiver: ANSWER_MS,
-  shop: ANSWER_MS,
+  receiver: ANSWER_TIMEOUT_MS,
+  shop: ANSWER_TIMEOUT_MS,
   simulation: 55_000,
 } as const;
 
 /** Timeout for the audit entry of a refusal. */
-const REFUSED_MS = 4_500;
+const REFUSAL_AUDIT_TIMEOUT_MS = 4_500;
 
 /** Delay of the response to a wrong password, with or without an account. */
-const WRONG_PASSWORD_MS = 100;
+const WRONG_PASSWORD_DELAY_MS = 100;
 
 export interface ArrivedCall extends Call {
   readonly arrival: Arrival;
@@ -144,7 +144,7 @@ export class Pipeline {
       const first = await cachedAgentRefusal(call.requester.principal);
       if (first !== null) return first;
       const recorded = this.#dependencies.audit.recordRefusal(call, params, denied);
-      await new Deadline(REFUSED_MS, call.arrival).hold(recorded);
+      await new Deadline(REFUSAL_AUDIT_TIMEOUT_MS, call.arrival).hold(recorded);
       return denied;
     } catch (error) {
       return this.#refusalOf(call, undefined, error);
@@ -169,7 +169,7 @@ export class Pipeline {
     const operation: Operation = operations[call.id];
     const { waitsFor } = operation;
     const raw = tolerated(operation, given);
-    const boundMs = waitsFor === undefined ? ANSWER_MS : WAITING_ANSWER_MS[waitsFor];
+    const boundMs = waitsFor === undefined ? ANSWER_TIMEOUT_MS : WAITING_ANSWER_TIMEOUTS_MS[waitsFor];
     const deadline = new Deadline(boundMs, call.arrival, call.requestId);
     try {
       // Nothing is begun for a caller that could not get the response.
@@ -204,7 +204,7 @@ export class Pipeline {
         "the audit entry of a refused sign-in could not be written",
       );
     });
-    await sleep(WRONG_PASSWORD_MS);
+    await sleep(WRONG_PASSWORD_DELAY_MS);
   }
 
   /** Reports an invalid credential before any other refusal. */

@@ -1,7 +1,7 @@
 import { useSyncExternalStore } from "react";
 
 /** Maximum difference that is not another clock, since the Date header has whole seconds. */
-const SAME_CLOCK_MS = 1_500;
+const CLOCK_TOLERANCE_MS = 1_500;
 
 let aheadMs = 0;
 let tick = 0;
@@ -9,7 +9,7 @@ let tick = 0;
 export function noteServiceTime(now: number | null): void {
   if (now === null) return;
   const differs = now - Date.now();
-  if (Math.abs(differs - aheadMs) > SAME_CLOCK_MS) aheadMs = differs;
+  if (Math.abs(differs - aheadMs) > CLOCK_TOLERANCE_MS) aheadMs = differs;
 }
 
 /** Returns the time until an instant, by the service's clock. */

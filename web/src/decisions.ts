@@ -5,8 +5,8 @@ import { api } from "./api.ts";
 import type { Approval } from "./words.ts";
 
 /** Time after which a lost request has not arrived if it does not show: the service ends every request within 5 s. */
-const SHOWS_WITHIN_MS = 6_000;
-const POLL_MS = 1_500;
+const LOST_CUTOFF_MS = 6_000;
+const POLL_INTERVAL_MS = 1_500;
 
 export type Decision = { readonly how: "approve" } | { readonly how: "deny"; readonly feedback: string };
 
@@ -94,7 +94,7 @@ async function lookAtMany(ids: readonly string[]): Promise<readonly (readonly [s
   const [first, ...others] = ids;
   if (first === undefined) return [];
   const lostAt = Date.now();
-  await new Promise((resolve) => setTimeout(resolve, SHOWS_WITHIN_MS + 1));
+  await new Promise((resolve) => setTimeout(resolve, LOST_CUTOFF_MS + 1));
   const read = [[first, await look(first, lostAt)]] as const;
   return [...read, ...(await Promise.all(others.map(async (id) => [id, await look(id, lostAt)] as const)))];
 }
@@ -107,10 +107,10 @@ async function look(id: string, lostAt = Date.now()): Promise<Decided> {
     if (answer.ok && answer.value.approval.resolution !== undefined) {
       return { state: "done", approval: answer.value.approval };
     }
-    if (answer.ok && began - lostAt > SHOWS_WITHIN_MS) return { state: "not arrived" };
+    if (answer.ok && began - lostAt > LOST_CUTOFF_MS) return { state: "not arrived" };
     if (!answer.ok && !isAmbiguous(answer.refused) && answer.refused.code !== "RATE_LIMITED") {
       return { state: "refused", refused: answer.refused };
     }
-    await new Promise((resolve) => setTimeout(resolve, POLL_MS));
+    await new Promise((resolve) => setTimeout(resolve, POLL_INTERVAL_MS));
   }
 }

@@ -24,7 +24,7 @@ interface Call {
 
 /** Maximum calls in a row without a response, after which the stop gives up. */
 const UNANSWERED_MAX = 20;
-const AGAIN_MS = 500;
+const RETRY_DELAY_MS = 500;
 
 function callsOf(scope: Scope): Readonly<Record<Step, Call>> {
   if (scope !== "organization" && "agent" in scope) {
@@ -53,7 +53,7 @@ async function untilDone({ fine = [], send }: Call): Promise<Refused | null> {
     const answer = await send();
     if (answer.ok || fine.includes(answer.refused.code)) return null;
     if (!isAmbiguous(answer.refused) || tries >= UNANSWERED_MAX) return answer.refused;
-    await pause(AGAIN_MS);
+    await pause(RETRY_DELAY_MS);
   }
 }
 

@@ -65,13 +65,13 @@ export function signedIn(client: QueryClient, session: Output<"signIn">): void {
   client.setQueryData(ME, { organization, secondFactorEnrolment, user, stepUpExpiresAt: null });
 }
 
-const RETRY_MS = 5_000;
+const RETRY_INTERVAL_MS = 5_000;
 
 export const useSession = () =>
   useQuery({
     ...meQuery,
     // An unreachable service may soon be reachable again.
-    refetchInterval: ({ state }) => (state.status === "error" ? RETRY_MS : false),
+    refetchInterval: ({ state }) => (state.status === "error" ? RETRY_INTERVAL_MS : false),
   });
 
 const MeContext = createContext<Me | null>(null);

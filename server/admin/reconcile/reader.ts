@@ -28,7 +28,7 @@ import type { AgentSources, LedgerSource, ProjectSources } from "./sources.ts";
 import { type AccessRecord, COMPARED_KINDS } from "./access.ts";
 
 /** Timeout of one call to an actor. An actor that no worker has cached is replayed from its history first. */
-const ACTOR_MS = 20_000;
+const ACTOR_TIMEOUT_MS = 20_000;
 /** Maximum accounts in one response of a ledger. */
 const ACCOUNTS_AT_ONCE = 250;
 /** Maximum reads of a ledger. It is read again if an account was dropped during the read. */
@@ -216,7 +216,7 @@ export class SourceReader {
   async #ask<T>(workflowId: string, query: string, ...args: unknown[]): Promise<T | "lost" | "silent"> {
     const handle = this.#temporal.workflow.getHandle(workflowId);
     try {
-      return await this.#temporal.withDeadline(Date.now() + ACTOR_MS, () =>
+      return await this.#temporal.withDeadline(Date.now() + ACTOR_TIMEOUT_MS, () =>
         handle.query<T, unknown[]>(query, ...args),
       );
     } catch (error) {

@@ -33,7 +33,7 @@ export interface ReconcileOptions {
 }
 
 /** Delay before the second look. Each further delay doubles. */
-const RECHECK_MIN_MS = 1_000;
+const FIRST_RECHECK_DELAY_MS = 1_000;
 const AGENTS_PER_PROGRESS = 500;
 
 export interface Reconciled {
@@ -189,7 +189,7 @@ class OrganizationRun {
     let suspects = found;
     const certain: Difference[] = [];
     const end = Date.now() + this.#options.patienceMs;
-    for (let pauseMs = RECHECK_MIN_MS; suspects.length > 0; pauseMs *= 2) {
+    for (let pauseMs = FIRST_RECHECK_DELAY_MS; suspects.length > 0; pauseMs *= 2) {
       const isLast = Date.now() + pauseMs >= end;
       this.#say(`${String(suspects.length)} differences are checked again`);
       await sleep(Math.max(0, Math.min(pauseMs, end - Date.now())));

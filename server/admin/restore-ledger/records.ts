@@ -27,7 +27,7 @@ import { AdminError } from "../connecting.ts";
 import { ACTORS_AT_ONCE } from "../reconcile/actors-at-once.ts";
 
 /** Timeout of one call to an actor. An actor that no worker has cached is replayed from its history first. */
-const ACTOR_MS = 20_000;
+const ACTOR_TIMEOUT_MS = 20_000;
 /** Maximum ids in one query. */
 const IDS_AT_ONCE = 1_000;
 
@@ -201,7 +201,7 @@ async function askActors(
   const answers = await pLimit(ACTORS_AT_ONCE).map(withActor, async ({ _id: agentId }) => {
     const handle = temporal.workflow.getHandle(agentWorkflowId(agentId));
     try {
-      return await temporal.withDeadline(Date.now() + ACTOR_MS, () =>
+      return await temporal.withDeadline(Date.now() + ACTOR_TIMEOUT_MS, () =>
         handle.query<AgentStateView>(STATE_QUERY),
       );
     } catch (error) {

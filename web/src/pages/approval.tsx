@@ -22,9 +22,9 @@ import { PurchaseFacts } from "../parts/purchase.tsx";
 /** Format of an approval's id. Anything else would address another path of the service, or none. */
 const ID = /^apr_[0-9A-HJKMNP-TV-Z]{26}$/;
 
-const POLL_MS = 5_000;
+const POLL_INTERVAL_MS = 5_000;
 /** Poll interval while an outcome is imminent. */
-const FAST_POLL_MS = 1_500;
+const FAST_POLL_INTERVAL_MS = 1_500;
 
 /** Page of one payment on hold: shows and follows the payment, and sends a person's decision once. */
 export function ApprovalPage(): ReactElement {
@@ -68,10 +68,10 @@ function useApproval(id: string) {
     refetchInterval: ({ state }) => {
       if (refusedIn(state.error)?.code === "NOT_FOUND") return false;
       const approval = state.data;
-      if (approval === undefined || state.error !== null) return POLL_MS;
-      if (approval.resolution === "executing") return FAST_POLL_MS;
+      if (approval === undefined || state.error !== null) return POLL_INTERVAL_MS;
+      if (approval.resolution === "executing") return FAST_POLL_INTERVAL_MS;
       if (approval.resolution !== undefined) return false;
-      return msUntil(approval.expiresAt) <= 0 ? FAST_POLL_MS : POLL_MS;
+      return msUntil(approval.expiresAt) <= 0 ? FAST_POLL_INTERVAL_MS : POLL_INTERVAL_MS;
     },
   });
   return { approval: data, error, refetch };
@@ -202,7 +202,7 @@ function useTransaction({ resolution, transactionId }: Approval) {
       valueOf(await api.getTransaction({ id: transactionId }, { signal })).transaction,
     enabled: resolution !== undefined,
     refetchInterval: ({ state }) =>
-      state.data === undefined ? FAST_POLL_MS : state.data.status === "pending" && POLL_MS,
+      state.data === undefined ? FAST_POLL_INTERVAL_MS : state.data.status === "pending" && POLL_INTERVAL_MS,
   });
   return data ?? null;
 }
@@ -212,7 +212,7 @@ function useIsPaused({ agentId, resolution }: Approval): boolean {
     queryKey: ["agents", agentId],
     queryFn: async ({ signal }) => valueOf(await api.getAgent({ id: agentId }, { signal })).agent,
     enabled: resolution === undefined,
-    refetchInterval: POLL_MS,
+    refetchInterval: POLL_INTERVAL_MS,
   });
   return data?.state === "paused";
 }

@@ -88,9 +88,9 @@ function sentencesOfMany({ approvals, decided }: Ended): readonly string[] {
   ];
 }
 
-const POLL_MS = 1_500;
+const POLL_INTERVAL_MS = 1_500;
 /** Polling interval per payment in flight: 200 payments take at most 400 reads a minute. */
-const POLL_MS_EACH = 150;
+const POLL_INTERVAL_MS_EACH = 150;
 
 /** Follows payments in flight to their ends. */
 function useFollowed(ended: Ended): Ended {
@@ -110,7 +110,7 @@ function useFollowed(ended: Ended): Ended {
     },
     refetchInterval: ({ state }) => {
       const left = executing.length - (state.data?.size ?? 0);
-      return left > 0 && Math.max(POLL_MS, left * POLL_MS_EACH);
+      return left > 0 && Math.max(POLL_INTERVAL_MS, left * POLL_INTERVAL_MS_EACH);
     },
   });
   return data === undefined ? ended : { ...ended, decided: new Map([...ended.decided, ...data]) };

@@ -6,7 +6,7 @@ import { asWritten, readAmount, typedOf } from "../format.ts";
 import { AmountInput } from "./amount.tsx";
 
 /** Pause in typing before a search. */
-const TYPED_MS = 300;
+const TYPING_PAUSE_MS = 300;
 
 interface IdProps {
   readonly value: string | null;
@@ -62,7 +62,7 @@ export function SearchField({ label, onChange, placeholder, value }: SearchProps
     const timer = setTimeout(() => {
       searched.current = text;
       onChange(text);
-    }, TYPED_MS);
+    }, TYPING_PAUSE_MS);
     return () => clearTimeout(timer);
   });
   return (

@@ -19,7 +19,7 @@ import { Card, Empty, Waiting, When } from "../../parts/parts.tsx";
 import { Failed } from "../../parts/problem.tsx";
 import { Table } from "../../parts/table.tsx";
 
-const TYPED_MS = 300;
+const TYPING_PAUSE_MS = 300;
 const PAGE = 50;
 
 type Query = Omit<NonNullable<Input<"exportAuditLog">["query"]>, "cursor" | "limit">;
@@ -40,7 +40,7 @@ function Log({ timezone }: { readonly timezone: string }): ReactElement {
   const navigate = useNavigate({ from: "/settings/audit" });
   const set = (change: AuditSearchChange): void =>
     void navigate({ search: auditSearchIn({ ...search, ...change }), replace: true });
-  const [settled] = useDebouncedValue(search, TYPED_MS);
+  const [settled] = useDebouncedValue(search, TYPING_PAUSE_MS);
   const filters = auditQueryOf(settled, timezone);
   const pages = usePages(["audit", filters], (cursor, options) =>
     api.listAuditLog({ query: { ...filters, ...cursor, limit: PAGE } }, options),

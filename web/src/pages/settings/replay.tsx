@@ -23,7 +23,7 @@ const STATES = {
   stopped: "Stopped, since the endpoint was disabled",
 } as const;
 
-const POLL_MS = 2_000;
+const POLL_INTERVAL_MS = 2_000;
 
 interface ReplayProps {
   readonly endpointId: string;
@@ -35,7 +35,7 @@ export function ReplayEvents({ endpointId: id, onClose }: ReplayProps): ReactEle
   const last = useQuery({
     queryKey: ["webhooks", id, "replay"],
     queryFn: async ({ signal }) => valueOf(await api.getWebhookReplay({ id }, { signal })).replay,
-    refetchInterval: ({ state }) => (state.data?.state === "running" ? POLL_MS : false),
+    refetchInterval: ({ state }) => (state.data?.state === "running" ? POLL_INTERVAL_MS : false),
   });
   const replay = useAction(
     () =>
