@@ -17,7 +17,7 @@ import { detachEverywhere } from "../src/rails/detach.ts";
 import type { Activities } from "./types.ts";
 import type { WebhookActivities } from "../src/webhooks/delivery/activities.ts";
 
-/** Actors that a ledger tells at once: the decisions of all ledgers come from the same worker. */
+/** Maximum concurrent updates of actors, because one worker serves the decisions of all ledgers. */
 const TOLD_AT_ONCE_MAX = 8;
 
 export interface ActivityDependencies extends PaymentActivityDependencies {
@@ -33,7 +33,6 @@ export interface ActivityDependencies extends PaymentActivityDependencies {
   readonly treasuries: Treasuries;
 }
 
-/** The activities over their dependencies; the worker registers them. */
 export function createActivities(dependencies: ActivityDependencies): Activities {
   const { accessProofs, auditLog, clock, db, ledgers, ledgerStarter, limits, onSweepFailed, projections } =
     dependencies;
@@ -83,7 +82,7 @@ export function createActivities(dependencies: ActivityDependencies): Activities
   };
 }
 
-/** Does something for each agent; those for whom it was done. Throws where it was for none, so that the engine tries it again. */
+/** Processes each agent. Returns the agents that succeeded; throws if none did, so that the engine retries. */
 async function forEachAgent<T extends { readonly agentId: string }>(
   each: readonly T[],
   work: (one: T) => Promise<void>,

@@ -13,7 +13,7 @@ import type { Activities, UnfinishedPayment } from "./types.ts";
 import { withTimeout } from "../src/lib/with-timeout.ts";
 
 export interface PaymentActivityDependencies extends PaymentEffectDependencies {
-  /** Hears of the payment, or the agent, for which a sweep could not do what it was to, and will be tried again. */
+  /** Called with the payment or agent that a sweep failed to process and will retry. */
   readonly onSweepFailed: (id: string, error: unknown) => void;
 }
 
@@ -22,17 +22,15 @@ export type PaymentActivities = Pick<
   "bookNetworks" | "executePayments" | "expireApproval" | "followPayment" | "playNetworkEffect"
 >;
 
-/** Longest wait of one execution for a payment's end on its rail, well below the activity's own timeout. */
-const SETTLE_MS = 8_000;
+/** Maximum wait of one execution for a payment's end on its rail, well below the activity's timeout. */
+const SETTLE_TIMEOUT_MS = 8_000;
+
+/** Timeout for one payment of a sweep, so that it does not delay the others. Well below the activity's timeout. */
+const SWEEP_TIMEOUT_MS = 15_000;
 
 /**
- * Maximum time for one payment of a sweep, so that it holds up none beside it. Well below the activity's own bound.
- */
-const SWEPT_MS = 15_000;
-
-/**
- * The activities that move payments, over ports only: the worker runs them over engines, the simulation over counterparts
- * of its own.
+ * Creates the activities that move payments. They depend on ports only: the worker runs them over engines, the
+ * simulation over its own substitutes.
  */
 export function createPaymentActivities(dependencies: PaymentActivityDependencies): PaymentActivities {
   const { clock, ledgers, onSweepFailed, proofs, rails } = dependencies;
@@ -49,11 +47,14 @@ export function createPaymentActivities(dependencies: PaymentActivityDependencie
     await ledgers.submit(profile, { kind: "confirm", agentId, transactionId, revision, outcome });
   }
 
-  /** Null: nothing new, or the ledger knows its end already, and it is not set in motion once more. */
+  /**
+   * Returns the payment's outcome on its rail; null if there is none, or if the ledger already knows the end and the
+   * payment must not be sent again.
+   */
   async function settled(profile: AgentProfile, payment: Payment): Promise<RailOutcome | null> {
     const ask = () => effects.requestPermission(profile, payment);
     try {
-      return await rails[payment.request.rail].settle(profile, payment, SETTLE_MS, ask);
+      return await rails[payment.request.rail].settle(profile, payment, SETTLE_TIMEOUT_MS, ask);
     } catch (error) {
       if (error instanceof Superseded) return null;
       throw error;
@@ -61,8 +62,8 @@ export function createPaymentActivities(dependencies: PaymentActivityDependencie
   }
 
   /**
-   * A payment whose texts are lost can't be paid, and may never have been accepted: it ends unpaid, or as its rail has it. It is not
-   * recorded.
+   * Ends a payment whose texts are lost. It cannot be paid and may never have been accepted, so it ends unpaid, or as
+   * its rail reports. It is not recorded.
    */
   async function endLost(
     profile: AgentProfile,
@@ -74,14 +75,14 @@ export function createPaymentActivities(dependencies: PaymentActivityDependencie
     if (phase === "held") {
       const { agentId } = profile;
       const cancel = { kind: "cancel", agentId, transactionId: request.transactionId } as const;
-      // Its reply lacks the texts, too.
+      // The reply lacks the texts as well.
       await ledgers.submit(profile, cancel).catch((error: unknown) => {
         if (!(error instanceof TextsLost)) throw error;
       });
       return { outcome: null, revision: 0 };
     }
     const rail = rails[request.rail];
-    // From here on a process that still has the texts and a permit sends nothing.
+    // Blocks a process that still has the texts and a permit from sending.
     await rail.fence([{ transactionId: request.transactionId, fence: Number.MAX_SAFE_INTEGER }]);
     const result = (await rail.query(payment)) ?? FORGED;
     return { outcome: { result, at: clock().getTime() }, revision: 0 };
@@ -95,7 +96,7 @@ export function createPaymentActivities(dependencies: PaymentActivityDependencie
         const { outcome, revision } = await effects.executeAndPublish(profile, whole);
         return { transactionId, revision, outcome };
       };
-      return await withTimeout(SWEPT_MS, execute());
+      return await withTimeout(SWEEP_TIMEOUT_MS, execute());
     } catch (error) {
       const nothing = { transactionId, revision: 0, outcome: null };
       if (error instanceof Superseded) return nothing;
@@ -128,7 +129,7 @@ export function createPaymentActivities(dependencies: PaymentActivityDependencie
       const reply = await ledgers.submit(profile, { kind: "expire", agentId, transactionId });
       if (reply.kind !== "payment") return null;
       const { payment } = reply;
-      // A resolution that came first is executed by the server that asked for it, or by the ledger's sweep.
+      // If a resolution came first, the server that requested it or the ledger's sweep executes it.
       if (payment.status === "expired") {
         await effects.recordAndPublish(profile, payment);
         await confirm(profile, payment, null);

@@ -12,79 +12,80 @@ import type { ApprovalMailInput, InviteMailEnd, InviteMailInput } from "../src/m
 import type { NetworkEffectInput, NetworkTimes } from "../src/messages/rail-network.ts";
 import type { OrganizationInput } from "../src/messages/organization.ts";
 
-/** A payment of which something is left to be done. */
 export interface UnfinishedPayment {
   readonly profile: AgentProfile;
   readonly payment: StoredPayment;
 }
 
-/** The policy that an agent's wallet is to mirror in its limits. */
 export interface MirroredLimits {
   readonly agentId: string;
   readonly policy: BudgetPolicy;
   readonly policyVersion: number;
 }
 
-/** The activities as workflows see them. Each can be run any number of times with the same effect as once. */
+/** Activities called by workflows. All are idempotent. */
 export interface Activities {
   /**
-   * Does what payments still ask for, each for itself; the ledger itself records the results, one for each payment in order. What could
-   * not be done has revision 0.
+   * Does the remaining work on payments, each independently. Returns results in the order of the payments, which the
+   * ledger itself records; a payment that could not be processed has revision 0.
    */
   executePayments(input: { payments: readonly UnfinishedPayment[] }): Promise<Execution[]>;
   /**
-   * Writes agents' records as the project's ledger has their accounts, each independently. The agents for whom that was done; fails
-   * where it was for none.
+   * Writes agents' records from the accounts in the project's ledger, each independently. Returns the agents that
+   * succeeded; fails if none did.
    */
   writeAccounts(input: { accounts: readonly AccountSummary[] }): Promise<readonly string[]>;
-  /** Tells agents' actors what the ledger has decided, each independently; the agents for whom that was done, as `writeAccounts`. */
+  /** Tells agents' actors of the ledger's decisions, each independently. Returns as `writeAccounts` does. */
   tellActors(input: { accounts: readonly ToldActor[] }): Promise<readonly string[]>;
-  /** Writes the caps of a project and its teams into their records. */
+  /** Writes the caps of a project and its teams to their records. */
   writeCaps(input: { projectId: string; caps: readonly RecordedCap[] }): Promise<void>;
-  /** Writes an agent's record as its actor has it. */
+  /** Writes an agent's record from its actor's state. */
   writeAgent(input: { summary: AgentSummary }): Promise<void>;
-  /** Tells the project's ledger what it is to follow of an agent. */
+  /** Tells the project's ledger an agent's name, key and status, which it follows. */
   followInLedger(input: { agent: AgentProfile; followed: FollowedAgent }): Promise<void>;
-  /** Asks the ledger to expire a payment on hold; answers how its approval has ended, null if long over. */
+  /** Asks the ledger to expire a payment on hold. Returns how its approval ended; null if that was long ago. */
   expireApproval(input: { profile: AgentProfile; transactionId: string }): Promise<ApprovalEnd | null>;
-  /** Queries the rail for the status of a payment; records what is new and confirms it to the ledger. */
+  /** Queries a payment's status on its rail. Records anything new and confirms it to the ledger. */
   followPayment(input: { profile: AgentProfile; payment: Payment }): Promise<Payment>;
   /**
-   * Has agents' policies mirrored into the limits of their wallets on the chain, each for itself; nothing where they have none. The agents
-   * for whom that was done; fails where it was for none.
+   * Mirrors agents' policies to the limits of their wallets on the chain, each independently. Does nothing for an agent
+   * without a wallet. Returns the agents that succeeded; fails if none did.
    */
   mirrorLimits(input: { limits: readonly MirroredLimits[] }): Promise<readonly string[]>;
-  /** Ends the window in which the agent's first key is delivered again, and gives up a create that has no record by now. */
+  /** Ends the window in which the agent's first key is delivered again. Discards a create that has no record by now. */
   closeDeliveryWindow(input: { agentId: string }): Promise<"committed" | "discarded">;
-  /** Gives up the right to spend from an archived agent's wallet. Fails until that is so. */
+  /** Gives up the right to spend from an archived agent's wallet. Fails until that is done. */
   detachWallet(input: { profile: AgentProfile }): Promise<void>;
-  /** Creates the organization's default project and team, and marks it ready. */
+  /** Creates the organization's default project and team, and marks the organization ready. */
   provisionOrganization(input: OrganizationInput): Promise<void>;
   /**
-   * Makes the next attempt of a delivery; its end. Fails after an attempt that another one follows, and says with the failure
-   * when that is due.
+   * Makes the next attempt of a delivery and returns the delivery's end. Fails if another attempt follows; the failure
+   * says when it is due.
    */
   deliverWebhook(input: DeliveryInput): Promise<DeliveryEnd>;
-  /** Hands an invite's mail to the mail server, unless that was done, or it is of no use any more. Fails where it is to be tried again. */
+  /**
+   * Hands an invite's mail to the mail server, unless that was done or the invite is no longer valid. Fails if it must
+   * be retried.
+   */
   mailInvite(input: InviteMailInput): Promise<InviteMailEnd>;
   /**
-   * Mails a person about payments on hold that are still undecided. `unsent` if the mail server did not take the mail: the workflow
-   * tries again.
+   * Mails a person about payments on hold that are still undecided. Returns `unsent` if the mail server did not accept
+   * the mail; the workflow retries.
    */
   mailApprovals(input: ApprovalMailInput): Promise<ApprovalMailEnd>;
-  /** Forgets a signing secret that was rotated. */
+  /** Erases a rotated signing secret. */
   eraseWebhookSecret(input: SecretExpiryInput): Promise<void>;
-  /** Goes on with the replay of what an endpoint missed; whether that was the last of it. */
+  /** Continues the replay of events that an endpoint missed. Returns whether it is complete. */
   replayWebhooks(input: ReplayInput): Promise<boolean>;
-  /** Makes deliveries of what happens; ends after some minutes, or when its process does. */
+  /** Turns events into webhook deliveries. Ends after some minutes, or with its process. */
   watchEvents(): Promise<void>;
-  /** Tells of deposits into treasuries; as `watchEvents`. */
+  /** Announces deposits into treasuries. Ends as `watchEvents` does. */
   watchDeposits(): Promise<void>;
-  /** Has a sandbox's network do the next thing with a payment, and books it. */
+  /** Plays the next effect of a sandbox's network on a payment, and books it. */
   playNetworkEffect(input: NetworkEffectInput): Promise<void>;
   /**
-   * Books what each rail's network has done with payments since, in epoch milliseconds; the times of the newest changes that were
-   * booked.
+   * Books what each rail's network has done with payments since the given times (epoch milliseconds). Returns the times
+   * of the newest changes booked.
    */
   bookNetworks(input: { since: NetworkTimes }): Promise<NetworkTimes>;
 }

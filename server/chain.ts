@@ -21,7 +21,7 @@ import { AgentProofs } from "../src/agents/agent-proofs.ts";
 import { KeyedMacs } from "../src/secrets/keyed-macs.ts";
 import type { MasterKey } from "../src/secrets/master-key.ts";
 
-/** 32 bytes in hex, after 0x. */
+/** Length of a private key: 32 bytes in hex, after 0x. */
 const PRIVATE_KEY_CHARACTERS = 66;
 const CONFIRMATIONS_DEFAULT = 12;
 const CONFIRMATIONS_MAX = 1_000;
@@ -35,7 +35,7 @@ const address = z
   .refine((text) => isAddress(text), "must be an address")
   .transform((text): Address => getAddress(text));
 
-/** The library repeats an out-of-range key in its error, which must not be logged. */
+/** Whether a key is valid. The library's error contains an out-of-range key and must not be logged. */
 function isUsableKey(key: Hex): boolean {
   try {
     localSigner(key);
@@ -45,13 +45,13 @@ function isUsableKey(key: Hex): boolean {
   }
 }
 
-/** Settings of wallets on a chain that is no sandbox. */
+/** Settings of wallets on a production chain. */
 const production = z.object({
   EVM_RPC_FALLBACK_URL: z.url({ protocol: /^https?$/, error: "Invalid URL" }).optional(),
   EVM_CHAIN_ID: z.coerce.number().int().min(1),
   EVM_TOKEN_ADDRESS: address,
   EVM_TOKEN_DECIMALS: z.coerce.number().int().min(2).max(36),
-  /** By default where `npm run admin -- deploy-wallet-factory` puts it, which is the same on every chain. */
+  /** Default: the address at which `npm run admin -- deploy-wallet-factory` puts it, the same on every chain. */
   EVM_WALLET_FACTORY_ADDRESS: address.optional(),
   EVM_SPENDER_KEY: z
     .string()
@@ -61,7 +61,7 @@ const production = z.object({
     )
     .refine(isUsableKey, "must be a private key"),
   EVM_CONFIRMATIONS: z.coerce.number().int().min(1).max(CONFIRMATIONS_MAX).default(CONFIRMATIONS_DEFAULT),
-  /** Up to which fees are offered, and raised; beyond it payments wait until the chain asks less. */
+  /** Maximum fee offered, also after raises. Above it, payments wait until the chain's fees fall. */
   EVM_MAX_FEE_PER_GAS_GWEI: z.coerce
     .number()
     .int()
@@ -71,7 +71,7 @@ const production = z.object({
 });
 
 const pocket = z.object({
-  /** The change that an agent's pocket is filled up to. */
+  /** Amount up to which an agent's pocket is filled. */
   POCKET_FLOAT_CENTS: z.coerce.number().int().min(1).max(POCKET_FLOAT_CENTS_MAX).default(500),
 });
 
@@ -83,8 +83,9 @@ export interface ChainSettings {
 }
 
 /**
- * The chain that the environment describes. Without a token's address it is a sandbox: the service's key is derived from
- * the master key, and only a local test chain is accepted. Throws ConfigError, which never repeats a value.
+ * Reads the chain's settings from the environment. Without a token address it is a sandbox: the service's key is
+ * derived from the master key, and only a local test chain is accepted. Throws ConfigError, which never contains a
+ * setting's value.
  */
 export function readChain(
   rpcUrl: string,
@@ -123,24 +124,27 @@ function parsed<T>(schema: z.ZodType<T>, env: NodeJS.ProcessEnv): T {
   throw new ConfigError(`${issue?.path.join(".") ?? "EVM_*"}: ${issue?.message ?? "is not usable"}`);
 }
 
-/** One for each database: two services that share a chain must not share a key, since each counts its nonces itself. */
+/**
+ * Returns the sandbox's key, a separate one for each database. Services that share a chain must not share a key, since
+ * each counts its own nonces.
+ */
 const sandboxKey = (masterKey: MasterKey, db: Db): Hex =>
   toHex(createHmac("sha256", masterKey.deriveFirst("chain-spender")).update(db.databaseName).digest());
 
 export interface ChainOptions {
-  /** Null: the wallet rail is not set up. */
+  /** Null if the wallet rail is not configured. */
   readonly rpcUrl: string | null;
   readonly env: NodeJS.ProcessEnv;
   readonly masterKey: MasterKey;
   readonly db: Db;
   readonly clock: () => Date;
   readonly logger: Logger;
-  /** Null: this process has no readers of them. */
+  /** Null if this process exposes no metrics. */
   readonly metrics: Metrics | null;
   readonly auditLog: AuditLog;
 }
 
-/** The wallets of this process; null without a chain. It is not called yet. */
+/** Returns the process's wallets; null without a chain. Does not call the chain yet. */
 export function openWallets({
   auditLog,
   clock,
@@ -173,7 +177,7 @@ export function openWallets({
   return wallets;
 }
 
-/** The audit entry by which an organization learns that its treasury kept a wallet at its target. */
+/** Audit entry of a funding that keeps a wallet at its target from the organization's treasury. */
 const targetEntry = ({ amountCents, at, key, profile, targetCents }: TargetFunding): AuditRecord => ({
   organizationId: profile.organizationId,
   entryKey: key,

@@ -1,20 +1,18 @@
 import ipaddr from "ipaddr.js";
 import { z } from "zod";
 
-/** Forms of single settings. */
-
-/** Trusted proxies, as in Express's `trust proxy`: these addresses, or so many hops; false: none. */
+/** Trusted proxies, as in Express's `trust proxy`: addresses, or a number of hops; false for none. */
 export type TrustedProxies = readonly string[] | number | false;
 
 export const url = z.url({ protocol: /^https?$/ }).transform((value) => value.replace(/\/+$/, ""));
 
-/** Pages ask for their scripts and for the API at the root. */
+/** Must be at the root, where pages request their scripts and the API. */
 export const rootUrl = url.refine((value) => {
   const { hash, password, pathname, search, username } = new URL(value);
   return pathname === "/" && [hash, password, search, username].every((part) => part === "");
 }, "must have no path, since the service is served at the root: give it a host name or a port of its own");
 
-/** Another port than that of the public API, for other servers alone. What passes there is sealed, so it needs no TLS. */
+/** Address on a separate port for other servers only. What passes there is sealed, so it needs no TLS. */
 export const internalUrl = z
   .url({ protocol: /^http$/ })
   .transform((value) => new URL(value))
@@ -33,7 +31,7 @@ const isNetwork = (text: string): boolean =>
   ipaddr.IPv4.isValidFourPartDecimal(text) ||
   (ipaddr.isValidCIDR(text) && !text.endsWith("/0"));
 
-/** `true`, which Express takes too, is refused: it would let everybody say where they come from. */
+/** Refuses `true`, which Express accepts: any client could then choose its own address. */
 export const trustedProxies = z
   .string()
   .transform((text, check): TrustedProxies => {
@@ -49,7 +47,7 @@ export const trustedProxies = z
   })
   .default(false);
 
-/** No address: browsers make no passkeys for one. */
+/** Must not be an IP address: browsers create no passkeys for one. */
 export const rpId = z
   .string()
   .max(253)
@@ -60,7 +58,7 @@ export const rpId = z
 
 const ORIGINS_MAX = 16;
 
-/** Browsers have passkeys for pages that came by https or from this very machine alone. */
+/** Whether an origin can have passkeys: browsers allow them only with https or on localhost. */
 const isOrigin = (text: string): boolean =>
   URL.canParse(text) && new URL(text).origin === text && /^(https:|http:\/\/localhost(:|$))/.test(text);
 
@@ -74,7 +72,7 @@ export const origins = z.string().transform((text, check): readonly string[] => 
   return z.NEVER;
 });
 
-/** Comma-separated; empty: none. */
+/** Splits a comma-separated list. An empty text gives an empty list. */
 export const listed = (text: string): string[] =>
   text
     .split(",")

@@ -27,80 +27,87 @@ import {
 } from "./config-values.ts";
 import { readTemporal } from "./temporal-settings.ts";
 
-/** What the environment says. */
 export interface Config {
   readonly host: string;
   readonly port: number;
-  /** Where metrics and health are answered apart; null: by a server on its own port, by a worker without one nowhere. */
+  /** Separate port of metrics and health. If null, a server serves them on its main port and a worker not at all. */
   readonly metricsPort: number | null;
-  /** OTLP endpoint to which traces are exported; null: nothing is traced. */
+  /** OTLP endpoint for traces; null disables tracing. */
   readonly tracesEndpoint: string | null;
-  /** Maximum idle time of a connection between two requests. */
+  /** Maximum idle time of a connection between requests. */
   readonly keepAliveSeconds: number;
-  /** Maximum time from SIGTERM to the end of the process. */
+  /** Timeout from SIGTERM to the end of the process. */
   readonly drainSeconds: number;
-  /** Address for commands that other servers forward, on a port of its own; null: none are taken or forwarded. */
+  /** Address, on a separate port, for commands forwarded by other servers; null if none are accepted or forwarded. */
   readonly internalUrl: URL | null;
   /** Null: derived from the port. */
   readonly baseUrl: string | null;
   readonly mcpUrl: string | null;
   readonly dataDir: string;
-  /** Null: none is named. */
+  /** Null if not set. */
   readonly masterKey: MasterKeySetting | null;
-  /** See `DomainProofs`; null: domains need no proof. */
+  /** See `DomainProofs`. Null if domains need no proof. */
   readonly ssoDomainServers: readonly string[] | null;
-  /** Whether payloads are encrypted in Temporal; null: unless it is embedded. */
+  /** Whether payloads in Temporal are encrypted; null: unless Temporal is embedded. */
   readonly payloadEncryption: boolean | null;
-  /** The token that the codec server decodes payloads for; null: it has none. */
+  /** Token for decoding payloads with the codec server; null if there is none. */
   readonly codecToken: string | null;
-  /** Origins of Temporal UIs that may use the codec server; null: the embedded one's. */
+  /** Origins of Temporal UIs that may use the codec server; null for the embedded UI's. */
   readonly codecOrigins: readonly string[] | null;
-  /** Plan of the organization that the set-up link makes; null: `enterprise` with embedded engines, else `free`. */
+  /** Plan of the organization created by the set-up link; null: `enterprise` with embedded engines, else `free`. */
   readonly defaultPlan: Plan | null;
-  /** Secret of the signature of Stripe's events about subscriptions; null: there is no billing. */
+  /** Secret that signs Stripe's subscription events; null disables billing. */
   readonly billingSecret: string | null;
   readonly approvalWindowSeconds: number;
-  /** Maximum wait of a payment's card for its first authorization. */
+  /** Maximum time that a payment's card waits for its first authorization. */
   readonly cardReadySeconds: number;
-  /** How long the replay of a machine's create delivers the agent's first key again. */
+  /** Period in which replays of a machine's create deliver the agent's first key again. */
   readonly keyDeliveryWindowSeconds: number;
-  /** How often the heads of the audit log's chains are written to the anchor file outside of the database; 0: only when a server ends. */
+  /**
+   * Interval at which the heads of the audit log's chains are written to the anchor file outside the database; 0: only
+   * when a server stops.
+   */
   readonly auditAnchorSeconds: number;
-  /** Null: the log. */
+  /** Null: anchors go to the log. */
   readonly auditAnchorFile: string | null;
   readonly logLevel: string;
   readonly trustedProxies: TrustedProxies;
-  /** Connections that one address may have, a trusted proxy apart; null: a quarter of all. */
+  /** Maximum connections per address, except a trusted proxy's; null: a quarter of all. */
   readonly connectionsPerAddress: number | null;
-  /** Names in the Host header that MCP, the pages and requests with cookies may have, besides those in the service's URLs. */
+  /** Host names accepted by MCP, pages and requests with cookies, besides those in the service's URLs. */
   readonly allowedHosts: readonly string[];
-  /** Whom passkeys are made for, where it does not follow from the base URL. */
+  /** Relying party of passkeys, as far as it differs from the base URL. */
   readonly webauthn: RelyingPartySettings;
   readonly webhooks: WebhookSettings;
-  /** Networks of shops that are reached besides the public internet, for development. */
+  /** Networks in which shops may be reached besides the public internet, for development. */
   readonly shopCidrs: readonly string[];
-  /** How long what is over is kept. */
   readonly retention: Retention;
-  /** The version by which the engine routes tasks to this worker's code; null: workers of any version get any task. */
+  /** Version by which the engine routes tasks to this worker's code; null: any worker gets any task. */
   readonly workerBuildId: string | null;
-  /** Null: nothing is mailed. */
+  /** Null disables mail. */
   readonly mail: MailSettings | null;
 }
 
-/** Host of the service's own URLs: on this machine localhost, since browsers make no passkeys at an address. */
+/**
+ * Returns the host name of the service's own URLs. On this machine it is localhost, since browsers create no passkeys
+ * for an address.
+ */
 export const hostNameOf = (host: string): string =>
   isLoopback(host) || host === "0.0.0.0" || host === "::" ? "localhost" : host;
 
-/** Above the 60 s for which proxies keep an idle connection, so that the proxy closes it and no request meets a closed one. */
+/**
+ * Exceeds the 60 s for which proxies keep an idle connection, so that the proxy closes first and no request meets a
+ * closed connection.
+ */
 const KEEP_ALIVE_DEFAULT_SECONDS = 75;
 
-/** Under the 30 s that Kubernetes leaves a process after SIGTERM. */
+/** Stays below the 30 s that Kubernetes allows after SIGTERM. */
 const DRAIN_DEFAULT_SECONDS = 25;
 
 const BACKOFFS_MAX = 10;
 const PORTS_MAX = 100;
 
-/** In days, longer than any window and any repeat of a request; 0: for good. */
+/** Retention in days; 0 for unlimited. The minimum exceeds any window and any retry of a request. */
 const recordRetentionDays = whole(0, 3_650).refine(
   (days) => days !== 1,
   "must be 0 (for good), or a whole number from 2 to 3650.",
@@ -184,7 +191,7 @@ const environment = z.object({
     .optional(),
 });
 
-/** Reads the configuration. The embedded default listens on loopback; a server role on every interface. */
+/** Reads the configuration. By default an embedded service listens on loopback, a server role on every interface. */
 export function readConfig(env: NodeJS.ProcessEnv, defaultHost: string): Config {
   const parsed = environment.safeParse(env);
   if (!parsed.success) {
@@ -239,14 +246,12 @@ function mailOf(value: z.output<typeof environment>): MailSettings | null {
   return settings;
 }
 
-/** Refuses to forget deliveries whose attempts are not over yet. */
+/** Refuses a retention that would remove deliveries before their last attempt. */
 function webhooksOf(value: z.output<typeof environment>): WebhookSettings {
   const { WEBHOOK_BACKOFF_SECONDS: backoffSeconds, WEBHOOK_RETENTION_DAYS: retentionDays } = value;
   const attemptsSeconds = backoffSeconds.reduce((sum, seconds) => sum + seconds, 0);
   if (attemptsSeconds >= retentionDays * DAY_SECONDS) {
-    throw new ConfigError(
-      "WEBHOOK_RETENTION_DAYS: must be longer than all pauses of WEBHOOK_BACKOFF_SECONDS together.",
-    );
+    throw new ConfigError("WEBHOOK_RETENTION_DAYS: must exceed the sum of WEBHOOK_BACKOFF_SECONDS.");
   }
   return {
     allowCidrs: value.WEBHOOK_ALLOW_CIDRS,
@@ -257,13 +262,13 @@ function webhooksOf(value: z.output<typeof environment>): WebhookSettings {
   };
 }
 
-/** Refuses a retention of events that is shorter than a replay needs. */
+/** Refuses a retention of events shorter than a replay needs. */
 function retentionOf(value: z.output<typeof environment>): Retention {
   const { WEBHOOK_RETENTION_DAYS: replayedDays } = value;
   const eventDays = value.EVENT_RETENTION_DAYS ?? Math.max(EVENT_DAYS, replayedDays);
   if (eventDays !== 0 && eventDays < replayedDays) {
     throw new ConfigError(
-      "EVENT_RETENTION_DAYS: must be 0 or at least WEBHOOK_RETENTION_DAYS, since webhooks are replayed as far back.",
+      "EVENT_RETENTION_DAYS: must be 0 or at least WEBHOOK_RETENTION_DAYS, since webhooks can be replayed that far back.",
     );
   }
   return {
@@ -276,7 +281,7 @@ function retentionOf(value: z.output<typeof environment>): Retention {
 
 const DAY_SECONDS = 86_400;
 
-/** Refuses what could only lead to passkeys that every browser refuses; what is not set follows from the base URL. */
+/** Refuses settings with which every browser would reject passkeys. Unset ones follow from the base URL. */
 function webauthnOf(value: z.output<typeof environment>, host: string): RelyingPartySettings {
   const settings = { rpId: value.WEBAUTHN_RP_ID ?? null, origins: value.WEBAUTHN_ORIGINS ?? null };
   if (settings.rpId === null && settings.origins === null) return settings;
@@ -285,27 +290,27 @@ function webauthnOf(value: z.output<typeof environment>, host: string): RelyingP
   if (foreign === undefined) return settings;
   throw new ConfigError(
     settings.origins === null
-      ? `WEBAUTHN_RP_ID: ${party.id} is not the domain of BASE_URL, nor above it; if pages are elsewhere, name them in WEBAUTHN_ORIGINS.`
-      : `WEBAUTHN_ORIGINS: ${foreign} is not of the domain ${party.id}, nor below it; set WEBAUTHN_RP_ID to a domain that all of them share.`,
+      ? `WEBAUTHN_RP_ID: ${party.id} is neither the domain of BASE_URL nor a parent of it; if the pages are elsewhere, set WEBAUTHN_ORIGINS to their origins.`
+      : `WEBAUTHN_ORIGINS: ${foreign} is neither at ${party.id} nor at a subdomain of it; set WEBAUTHN_RP_ID to a domain that all origins share.`,
   );
 }
 
-/** What names each of the engines that are started otherwise. */
+/** Variables that name external engines. Engines without one are started embedded. */
 const ENGINE_VARIABLES = ["MONGODB_URI", "TEMPORAL_ADDRESS", "EVM_RPC_URL"] as const;
 
 /**
- * Refuses to be reached from other machines with engines that are this machine's own: they are for trying the service out, and
- * every local user reaches Temporal. Throws `ConfigError`, which says what to do.
+ * Refuses to expose embedded engines to other machines: they are for trials, and every local user can reach Temporal.
+ * Throws `ConfigError` with the remedy.
  */
 export function refuseExposure({ host }: Pick<Config, "host">, env: NodeJS.ProcessEnv): void {
   const embedded = ENGINE_VARIABLES.filter((name) => (env[name] ?? "") === "");
   if (embedded.length === 0 || isLoopback(host)) return;
   throw new ConfigError(
-    `HOST: ${host} can be reached from other machines, and the embedded engines are for this one alone: leave HOST out, or name engines of yours with ${embedded.join(", ")}.`,
+    `HOST: ${host} can be reached from other machines, and embedded engines must not be: leave HOST out, or set ${embedded.join(", ")} to engines of your own.`,
   );
 }
 
-/** The chain of the wallet rail; null: it is not set up. */
+/** Returns the chain's address; null if the wallet rail is not configured. */
 export function readEvmRpcUrl(env: NodeJS.ProcessEnv): string | null {
   const value = env["EVM_RPC_URL"] ?? "";
   if (value === "") return null;
@@ -313,17 +318,16 @@ export function readEvmRpcUrl(env: NodeJS.ProcessEnv): string | null {
   throw new ConfigError("EVM_RPC_URL: Invalid URL");
 }
 
-/** Whether payloads are encrypted in this Temporal. */
 export const encryptsPayloads = (
   { payloadEncryption }: Pick<Config, "payloadEncryption">,
   { readTemporalSecurity }: Pick<Addresses, "readTemporalSecurity">,
 ): boolean => payloadEncryption ?? readTemporalSecurity !== null;
 
-/** `TEMPORAL_TASK_QUEUE`, for services that share a namespace. */
+/** Reads `TEMPORAL_TASK_QUEUE`, which services that share a namespace set. */
 export const readTaskQueue = (env: NodeJS.ProcessEnv): string =>
   env["TEMPORAL_TASK_QUEUE"] ?? DEFAULT_TASK_QUEUE;
 
-/** Null: no simulated card network. */
+/** Returns the address of the simulated card network; null without one. */
 export function readCardNetworkUrl(env: NodeJS.ProcessEnv): string | null {
   const value = env["CARD_NETWORK_URL"] ?? "";
   if (value === "") return null;
@@ -332,7 +336,7 @@ export function readCardNetworkUrl(env: NodeJS.ProcessEnv): string | null {
   throw new ConfigError("CARD_NETWORK_URL is not a URL.");
 }
 
-/** The addresses of external engines: a separate server or worker starts none. */
+/** Reads the addresses of external engines. A separate server or worker starts none itself. */
 export function readAddresses(env: NodeJS.ProcessEnv): Addresses {
   const { address, namespace, readSecurity } = readTemporal(env);
   const mongodbUri = env["MONGODB_URI"] ?? "";

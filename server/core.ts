@@ -41,14 +41,14 @@ import { withTimeout } from "../src/lib/with-timeout.ts";
 import type { Metrics } from "../src/metrics/metrics.ts";
 import { observedProjections, observedRails } from "../src/metrics/observed.ts";
 
-/** Parts that server and worker share: the way to the actors, and the effects of their decisions. */
+/** Parts common to server and worker: access to the actors, and the effects of their decisions. */
 export interface Core {
   readonly actors: TemporalActors;
   readonly agents: AgentActors;
   readonly ledgers: Ledgers;
   readonly effectDependencies: EffectDependencies;
   readonly effects: PaymentEffects;
-  /** Null where no chain is set up. */
+  /** Null without a configured chain. */
   readonly wallets: Wallets | null;
   readonly limits: LimitMirror;
   readonly rails: Rails;
@@ -60,7 +60,7 @@ export interface Core {
   readonly metrics: Metrics;
   readonly webhooks: Webhooks;
   readonly shops: Shops;
-  /** Null where no chain is set up. */
+  /** Null without a configured chain. */
   readonly purchases: ChallengeRail | null;
   readonly cards: IssuedCards;
   readonly cardConnections: CardConnections;
@@ -75,35 +75,34 @@ export interface CoreOptions {
   readonly wallets: Wallets | null;
   readonly deliveryKeys: DeliveryKeys;
   readonly auditLog: AuditAppender;
-  /** Under which proofs of payments and of decisions on them are made. */
+  /** Keys of the proofs of payments and of decisions on them. */
   readonly paymentMacs: KeyedMacs;
-  /** Under which proofs of records are made that decide who may do what. */
+  /** Keys of the proofs of records that decide access. */
   readonly accessMacs: KeyedMacs;
   readonly metrics: Metrics;
   readonly sealer: Sealer;
   readonly webhookSettings: WebhookSettings;
-  /** Networks of shops that are reached besides the public internet. */
+  /** Networks in which shops may be reached besides the public internet. */
   readonly shopCidrs: readonly string[];
-  /** Issuers that organizations can connect. */
   readonly cardIssuers: readonly CardIssuerKind[];
-  /** Time that a card waits for its first authorization. */
+  /** Maximum time that a card waits for its first authorization. */
   readonly cardReadySeconds: number;
-  /** Null: nothing is mailed. */
+  /** Null disables mail. */
   readonly mailSettings: MailSettings | null;
   readonly retention: Retention;
-  /** False only in the one half of a comparison: what do payments cost without their entries in the audit log? */
+  /** False only in a benchmark that measures the cost of payments' audit entries. */
   readonly auditsPaymentDecisions?: boolean;
-  /** The way to ledgers through other servers; null: this process is the only server. */
+  /** Route to ledgers through other servers; null if this is the only server. */
   readonly route: LedgerRoute | null;
-  /** Of ledgers that begin from now on; tests have them sweep sooner. */
+  /** Settings of newly started ledgers. Tests make them sweep sooner. */
   readonly ledgerSettings?: LedgerSettings;
-  /** Stands between the server and its effects; crash tests break them at a chosen point. */
+  /** Wraps the server's effects. Crash tests break them at a chosen point. */
   readonly decorateEffects?: (dependencies: EffectDependencies) => EffectDependencies;
 }
 
 /**
- * Sends ledgers and agents' actors what they have to be told of, for the last time. Not for long: a worker that could answer may be
- * stopping, too, and what is not confirmed is swept.
+ * Sends the last confirmations to ledgers and agents' actors, with a short timeout: the worker that answers may be
+ * stopping too, and sweeps cover what is not confirmed.
  */
 export async function flushActors(
   { agents, ledgers }: Pick<Core, "agents" | "ledgers">,
@@ -122,8 +121,8 @@ export async function flushActors(
 }
 
 /**
- * A confirmation waits to ride along with another update for this part of the time after which the ledger sweeps. A payment's own, and
- * then that of the record which follows it, are both there before the ledger's timer for the payment fires.
+ * Share of a ledger's sweep delay during which a confirmation waits to join another update. A payment's own
+ * confirmation and then that of the record that follows it both arrive before the ledger's timer for the payment fires.
  */
 const CONFIRM_AFTER_SWEEPS = 0.3;
 
@@ -195,7 +194,7 @@ export async function createCore(options: CoreOptions): Promise<Core> {
   });
   const onError = (message: string, error: unknown) => logger.warn({ err: error }, message);
   const { projections: records, publisher } = effectDependencies;
-  // Each follows the other: a ledger an agent's name, key and archive, an agent's actor whether it is paused.
+  // These depend on each other: a ledger follows an agent's name, key and archive; an agent's actor follows its pauses.
   const agents: AgentActors = new AgentActors({
     submit: (agentId, commands) => actors.submit(agentId, commands),
     ledgers: { submit: (project, command) => ledgers.submit(project, command) },

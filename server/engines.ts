@@ -15,28 +15,26 @@ export interface EnginesOptions {
   readonly mcpUrl: string;
   readonly logger: Logger;
   readonly onProgress: (line: string) => void;
-  /** Gives the start up. */
+  /** Aborts the start. */
   readonly signal: AbortSignal;
-  /** An engine has failed for good. */
+  /** Called when an engine has failed permanently. */
   readonly onFailed: (error: Error) => void;
 }
 
-/** The engines a process works on, embedded or external. */
 export interface EnginesInUse {
   readonly addresses: Addresses;
   readonly temporalUiUrl: string | null;
-  /** Of a chain of this machine's own, to play on, for people and their programs; null: it is another one. */
+  /** Address of the embedded test chain, for people and their programs; null for an external chain. */
   readonly chainUrl: string | null;
-  /** The simulated card network, for trials; null: there is none. */
+  /** Simulated card network, for trials; null without one. */
   readonly cardNetworkUrl: string | null;
-  /** Whether MongoDB is this machine's own, so that the master key may be stored with it. */
+  /** Whether MongoDB is embedded, so that the master key may be stored beside it. */
   readonly ownMongodb: boolean;
-  /** Says in `runtime.json` what runs where, for the admin command; called when everything does. */
+  /** Writes the running parts to `runtime.json`, for the admin command. Called once everything runs. */
   announce(): Promise<void>;
   stop(): Promise<void>;
 }
 
-/** For the roles of their own: engines that are there. */
 export const externalEngines = (env: NodeJS.ProcessEnv): EnginesInUse => ({
   addresses: readAddresses(env),
   temporalUiUrl: null,
@@ -47,7 +45,7 @@ export const externalEngines = (env: NodeJS.ProcessEnv): EnginesInUse => ({
   stop: () => Promise.resolve(),
 });
 
-/** For the all-in-one: the embedded engines, or those that the environment names. */
+/** Starts embedded engines for the all-in-one role, except those that the environment names. */
 export async function embeddedEngines(options: EnginesOptions): Promise<EnginesInUse> {
   const { baseUrl, config, env, logger, mcpUrl, onFailed, onProgress, signal } = options;
   const startedAt = new Date().toISOString();
@@ -114,7 +112,7 @@ export async function embeddedEngines(options: EnginesOptions): Promise<EnginesI
   };
 }
 
-/** By their names, as the supervisor has them. */
+/** Returns process ids by the names that the supervisor uses. */
 const pidsOf = ({ cardNetwork, chain, mongodb, temporal }: RunningEngines) =>
   [
     ["mongod", mongodb.pid],

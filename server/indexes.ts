@@ -19,14 +19,17 @@ import { withoutTimeLimits } from "../src/store/connections.ts";
 import { createIndexes } from "../src/store/indexes.ts";
 import type { Logger } from "../src/lib/logger.ts";
 
-/** From then on it is said what a start waits for. */
-const LONG_MS = 3_000;
+/** Delay after which the log says what the start is waiting for. */
+const LOG_DELAY_MS = 3_000;
 
-/** Creates every index of the service's collections. It waits until they are built, however large the collections are; idempotent. */
+/**
+ * Creates all indexes of the service's collections and waits until they are built, however large the collections are.
+ * Idempotent.
+ */
 export async function ensureIndexes(uri: string, retention: Retention, logger: Logger): Promise<void> {
   const isLong = setTimeout(() => {
-    logger.info("indexes are being built; the service starts as soon as they are there");
-  }, LONG_MS);
+    logger.info("building indexes; the service starts once they are complete");
+  }, LOG_DELAY_MS);
   try {
     await withoutTimeLimits(uri, async (db) => {
       await createIndexes(

@@ -1,5 +1,5 @@
 #!/usr/bin/env node
 import { startBundled } from "../src/lib/bundle.ts";
 
-/** The one entry of the program: in one file where the build has made one, or else module by module. */
+/** The program's only entry: runs the built single file if there is one, else the modules. */
 if (!startBundled("server/program")) await import("./program.ts");

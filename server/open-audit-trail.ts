@@ -5,7 +5,7 @@ import { AuditSweeping } from "../src/audit/sweeping.ts";
 import { AuditTrail } from "../src/audit/trail.ts";
 import type { Backends, ServiceOptions } from "./service-options.ts";
 
-/** The audit log as requests write to it, with what sweeps up what they left. */
+/** Opens the audit log for requests, with the sweep that completes entries left unfinished. */
 export async function openAuditTrail(options: ServiceOptions, { auditLog, transaction }: Backends) {
   const { clock, connections, core, logger, masterKey } = options;
   const { db } = connections;

@@ -17,11 +17,14 @@ import { apiKeyHashes } from "../src/secrets/api-key-hash.ts";
 import { authCollections } from "../src/store/identity-documents.ts";
 import type { Backends, ServiceOptions } from "./service-options.ts";
 
-/** Identity providers are reached as webhooks' receivers are, at company networks and by private authorities, too. */
+/**
+ * Returns the fetch for identity providers, the one of webhooks' receivers: it also reaches company networks and
+ * accepts private authorities.
+ */
 const providerGuard = ({ clientDocuments, core }: ServiceOptions): GuardedFetch =>
   clientDocuments === undefined ? core.webhooks.guard : new GuardedFetch(clientDocuments);
 
-/** Opens authentication: people's sessions, organizations' keys, agents' keys, and their last use. */
+/** Opens authentication: people's sessions, keys of organizations and agents, and the recording of last uses. */
 export async function openIdentity(
   options: ServiceOptions,
   { collections, mailInvite }: Backends,
@@ -103,12 +106,12 @@ export async function openIdentity(
     organizations,
     organizationKeys,
     hashApiKey: (value: string) => hashes.make(value),
-    /** Writes what is not written yet of last uses. */
+    /** Writes the last uses that are not written yet. */
     flush: () => Promise.all([agentKeyUse.flush(), organizationKeyUse.flush(), sessionUse.flush()]),
   };
 }
 
-/** Returns the mailing of invites; null: they are not mailed. */
+/** Returns the mailing of invites; null if mail is disabled. */
 function mailingOf({ baseUrl, core }: ServiceOptions, begin: Mailing["begin"] | null): Mailing | null {
   if (begin === null) return null;
   return {
@@ -118,15 +121,18 @@ function mailingOf({ baseUrl, core }: ServiceOptions, begin: Mailing["begin"] | 
   };
 }
 
-/** Maximum delay of a sign-in by the start of a provisioning. */
-const PROVISIONING_START_MS = 1_000;
+/** Maximum delay of a sign-in by starting a provisioning. */
+const PROVISIONING_START_TIMEOUT_MS = 1_000;
 
-/** Bounded, and never in a caller's way: what does not come off now is tried again at the owner's next sign-in. */
+/**
+ * Returns a function that starts provisioning. It is bounded and never blocks a caller; a failed start is retried at
+ * the owner's next sign-in.
+ */
 function provisioner({ core, logger }: ServiceOptions): Provision {
   return async ({ _id, defaultProjectId, defaultTeamId }, waitMs) => {
     const input = { organizationId: _id, defaultProjectId, defaultTeamId };
     try {
-      await withTimeout(PROVISIONING_START_MS + waitMs, core.actors.provision(input, waitMs));
+      await withTimeout(PROVISIONING_START_TIMEOUT_MS + waitMs, core.actors.provision(input, waitMs));
     } catch (err) {
       logger.warn({ err }, "the provisioning of an organization was not started in time");
     }

@@ -20,7 +20,7 @@ import type { HeldPayment } from "../src/domain/approval-mails.ts";
 
 export interface MailOptions {
   readonly db: Db;
-  /** Null: nothing is mailed. */
+  /** Null disables mail. */
   readonly settings: MailSettings | null;
   readonly sealer: Sealer;
   readonly accessProofs: AccessProofs;
@@ -31,16 +31,15 @@ export interface MailOptions {
   readonly metrics: Metrics;
 }
 
-/** Mail parts of a process, whatever its roles. */
 export interface MailParts {
   readonly activities: MailActivities;
-  /** Null: invites are not mailed; their links are answered. */
+  /** Null if invites are not mailed; the response then contains the link. */
   readonly outbox: InviteOutbox | null;
-  /** Null: nobody is mailed about payments on hold. */
+  /** Null if nobody is mailed about payments on hold. */
   readonly noticeHeld: NoticeHeld | null;
 }
 
-/** Puts mail together. Throws `ConfigError` where the authorities that are to be trusted can't be read. */
+/** Assembles mail. Throws `ConfigError` if the trusted authorities cannot be read. */
 export async function openMail(options: MailOptions): Promise<MailParts> {
   const { accessProofs, auditLog, calls, clock, db, logger, metrics, sealer, settings } = options;
   const activities = mailActivities({
@@ -65,7 +64,7 @@ export async function openMail(options: MailOptions): Promise<MailParts> {
     try {
       await signalHeld(calls, person, held);
     } catch (err) {
-      // A signal that can never be sent must not hold up the events behind it.
+      // A signal that can never be sent must not block the events after it.
       if (isUnavailable(err)) throw err;
       logger.error({ err, userId: person.userId }, "a person can't be mailed about payments on hold");
     }
@@ -73,7 +72,7 @@ export async function openMail(options: MailOptions): Promise<MailParts> {
   return { activities, outbox, noticeHeld: (events) => noticeHeld({ db, tell }, events) };
 }
 
-/** Loads the mail client only where mail is set up. */
+/** Loads the mail client only if mail is configured. */
 async function mailServer({ baseUrl: _links, caFile, ...settings }: MailSettings): Promise<Mail> {
   const { smtpMail } = await import("../src/mail/smtp.ts");
   return smtpMail(settings, await authoritiesIn("SMTP_CA_FILE", caFile));

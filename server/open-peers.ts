@@ -15,8 +15,8 @@ import { forwardedCommands } from "./http/forwarded-commands.ts";
 import { type HttpServer, listen } from "./http/server.ts";
 import type { Config } from "./config.ts";
 
-/** A third of the time after which a silent server is no longer forwarded to. */
-const HEARTBEAT_MS = 2_000;
+/** A third of the time after which a silent server gets no more forwarded commands. */
+const HEARTBEAT_INTERVAL_MS = 2_000;
 
 export interface PeersOptions {
   readonly config: Pick<Config, "host" | "internalUrl">;
@@ -27,12 +27,12 @@ export interface PeersOptions {
   readonly logger: Logger;
 }
 
-/** This process among the servers of its database. */
+/** This process's membership among the servers of its database. */
 export interface Peers {
   readonly route: LedgerRoute;
-  /** Takes commands from other servers from now on, where this process has an internal address. */
+  /** Starts accepting commands from other servers, if this process has an internal address. */
   serve(ledgers: Ledgers): Promise<void>;
-  /** Other servers are to forward nothing more; what they do forward is still answered. */
+  /** Asks other servers to stop forwarding. Commands that still arrive are answered. */
   leave(): Promise<void>;
   close(): Promise<void>;
 }
@@ -71,7 +71,7 @@ export function openPeers(options: PeersOptions): Peers {
         announcing = announce().catch((err: unknown) =>
           logger.warn({ err }, "this server could not be announced to the others"),
         );
-      }, HEARTBEAT_MS);
+      }, HEARTBEAT_INTERVAL_MS);
     },
     async leave() {
       clearInterval(heartbeat);

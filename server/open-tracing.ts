@@ -3,15 +3,15 @@ import type { Logger } from "../src/lib/logger.ts";
 import { packageVersion } from "../src/lib/package-root.ts";
 
 export interface Tracing {
-  /** Exports what is left, to a bound, and ends. */
+  /** Exports the remaining traces, with a timeout, and ends tracing. */
   close(): Promise<void>;
 }
 
 const SERVICE_NAME = "agent-spending-control";
 
 /**
- * Exports traces to an OTLP endpoint from now on. OpenTelemetry reads its other settings (headers, sampler, attributes, time-outs) from
- * the process's environment, by its own names. A process without an endpoint loads nothing of it.
+ * Starts exporting traces to an OTLP endpoint. OpenTelemetry reads its other settings (headers, sampler, attributes,
+ * timeouts) from its own environment variables. A process without an endpoint does not load it.
  */
 export async function openTracing(endpoint: string, logger: Logger): Promise<Tracing> {
   const [api, { AsyncLocalStorageContextManager }, core, { OTLPTraceExporter }, resources, sdk] =
@@ -53,5 +53,5 @@ export async function openTracing(endpoint: string, logger: Logger): Promise<Tra
 
 const silent = (): void => undefined;
 
-/** As OpenTelemetry has it: the endpoint of all signals, and below it that of traces. */
+/** Returns the address of traces, which OpenTelemetry defines relative to the endpoint of all signals. */
 const tracesUrl = (endpoint: string): string => `${endpoint.replace(/\/+$/, "")}/v1/traces`;

@@ -1,6 +1,6 @@
 import { heedSignals } from "./stopping.ts";
 
-/** The program: each role loads what it needs by itself. It runs as soon as it is loaded. */
+/** The program, which runs when loaded. Each role loads only what it needs. */
 const USAGE = `agent-spending-control [role]
 
   start     everything on this machine, with embedded engines (the default)
@@ -29,5 +29,5 @@ async function program([role = "start", ...args]: readonly string[]): Promise<vo
   }
 }
 
-// Not awaited at the top: the program is a part of a bundle, whose parts can't wait while they are loaded.
+// Not awaited at the top level: modules of a bundle cannot wait while they load.
 void program(process.argv.slice(2));

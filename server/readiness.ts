@@ -3,20 +3,20 @@ import type { Wallets } from "../src/rails/wallet/index.ts";
 import type { Connections } from "../src/store/connections.ts";
 import { withTimeout } from "../src/lib/with-timeout.ts";
 
-/** Maximum duration of a look at an engine that can be used. */
+/** Timeout for checking a usable engine. */
 const LOOK_TIMEOUT_MS = 2_000;
 
-/** Minimum time between two looks at an engine, so that frequent probes cost it nothing. */
+/** Minimum time between checks of an engine, so that frequent probes cost it nothing. */
 const LOOK_INTERVAL_MS = 1_000;
 
-/** Time that an answer waits for looks that are under way: probes time out after a second. */
+/** Time that a response waits for checks in progress: probes time out after a second. */
 const ANSWER_TIMEOUT_MS = 500;
 
-/** An engine as the metrics name it, and as `/readyz` does. */
+/** An engine, with its name in the metrics and in `/readyz`. */
 export interface Engine {
   readonly label: string;
   readonly name: string;
-  /** Rejects while the engine can't be used. */
+  /** Rejects if the engine is unusable. */
   readonly look: () => Promise<unknown>;
 }
 
@@ -26,7 +26,10 @@ export interface EngineState {
   readonly isUp: boolean;
 }
 
-/** The engines that all processes share: the database, the workflow engine with a worker that polls, the chain where one is set up. */
+/**
+ * Returns the engines that all processes share: the database, the workflow engine with a polling worker, and the chain
+ * if configured.
+ */
 export const enginesOf = (connections: Connections, wallets: Wallets | null): readonly Engine[] => [
   { label: "mongodb", name: "MongoDB", look: () => connections.db.command({ ping: 1 }) },
   { label: "temporal", name: "Temporal", look: () => pollers(connections) },
@@ -62,7 +65,7 @@ async function pollers({ addresses, temporal: client }: Connections): Promise<nu
   return described.pollers.length;
 }
 
-/** Newest known states of the engines. Asking is cheap and quick, whatever the engines do. */
+/** Newest known states of the engines. Reading them is cheap and fast, whatever the engines do. */
 export class EngineWatch {
   readonly #watched: readonly WatchedEngine[];
 
@@ -71,7 +74,7 @@ export class EngineWatch {
     this.#watched = engines.map((engine) => new WatchedEngine(engine, now));
   }
 
-  /** The newest known states; looks at the engines again where the last look is old. */
+  /** Returns the newest known states. Checks the engines again if the last check is old. */
   async states(): Promise<readonly EngineState[]> {
     const looks = Promise.all(this.#watched.map((each) => each.look()));
     await withTimeout(ANSWER_TIMEOUT_MS, looks).catch(() => undefined);
@@ -91,13 +94,13 @@ class WatchedEngine {
     this.#now = now;
   }
 
-  /** False also while a look takes too long. */
+  /** Also false while a check exceeds its timeout. */
   get isUp(): boolean {
     const isSlow = this.#looking !== null && this.#now() - this.#lookedAtMs >= LOOK_TIMEOUT_MS;
     return !this.#hasFailed && !isSlow;
   }
 
-  /** Resolves when the newest look has ended. Never rejects. */
+  /** Resolves when the newest check has ended. Never rejects. */
   look(): Promise<void> {
     if (this.#looking !== null) return this.#looking;
     if (this.#now() - this.#lookedAtMs < LOOK_INTERVAL_MS) return Promise.resolve();

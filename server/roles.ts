@@ -42,14 +42,14 @@ import { checkNamespace } from "./temporal-namespace.ts";
 import { TemporalRenewal } from "./temporal-renewal.ts";
 import type { RunningWorker, WorkerOptions } from "./worker.ts";
 
-/** Parts of the time that a stop has: for requests under way, and for activities. */
+/** Shares of the drain time for requests in flight and for activities. */
 const REQUESTS_PART = 0.4;
 const ACTIVITIES_PART = 0.2;
 
-/** A probe is answered at once; a connection without a request is not waited for. */
-const PROBES_DRAIN_MS = 500;
+/** Timeout for draining probes: they are answered at once, and idle connections are not waited for. */
+const PROBES_DRAIN_TIMEOUT_MS = 500;
 
-/** In DATA_DIR. */
+/** Folder in DATA_DIR. */
 const KEY_DELIVERY_FOLDER = "key-delivery";
 
 /** Roles of a process: both, or one of them beside other processes. */
@@ -62,57 +62,52 @@ export interface RoleOptions {
   readonly roles: Roles;
   readonly config: Config;
   readonly addresses: Addresses;
-  /** Whether the databases are this machine's own, so that the master key may be stored with them. */
+  /** Whether the databases are embedded, so that the master key may be stored beside them. */
   readonly embedded: boolean;
-  /** Listener of the server. */
   readonly http: HttpServer | null;
   /** Separate listener of metrics and health. */
   readonly probesHttp?: HttpServer | null;
   readonly baseUrl: string;
   readonly mcpUrl: string;
-  /** The embedded Temporal UI. */
   readonly temporalUiUrl?: string | null;
   readonly logger: Logger;
   readonly clock: () => Date;
-  /** For what only some set-ups need, such as a chain's settings. */
+  /** Environment, for settings of optional parts, such as a chain. */
   readonly env: NodeJS.ProcessEnv;
   readonly decorateEffects?: (dependencies: EffectDependencies) => EffectDependencies;
   readonly decorateBackends?: (backends: Backends) => Backends;
-  /** As for the core; only the bench says no. */
+  /** Passed to the core. False only in the benchmark. */
   readonly auditsPaymentDecisions?: boolean;
-  /** As for the core; only tests set them. */
+  /** Passed to the core. Set only by tests. */
   readonly ledgerSettings?: LedgerSettings;
-  /** Left out: all that there are. */
+  /** Default: all known issuers. */
   readonly cardIssuers?: readonly CardIssuerKind[];
-  /** The simulated card network, for trials. */
   readonly cardNetworkUrl?: string | null;
-  /** As for the service; only tests set it. */
+  /** Passed to the service. Set only by tests. */
   readonly passwordCost?: PasswordCost;
-  /** Reach of the fetch of OAuth clients' documents; only tests set it. */
+  /** Networks from which OAuth clients' documents may be fetched. Set only by tests. */
   readonly clientDocuments?: GuardOptions;
-  /** Counts of rate limits; by default in this process, or in MongoDB where it is one of several. */
+  /** Counts of rate limits. Default: in this process, or in MongoDB if it is one of several. */
   readonly counts?: Counts;
 }
 
 export interface RunningRoles {
   readonly connections: Connections;
-  /** The journal of events; for publishing without a request, as the bench does. */
+  /** Journal of events, for publishing without a request, as the benchmark does. */
   readonly journal: EventJournal;
-  /** Rejects when a part has failed for good. */
+  /** Rejects when a part has failed permanently. */
   readonly failed: Promise<never>;
-  /** Requests finish, the worker ends its tasks, connections close. */
+  /** Finishes requests, ends the worker's tasks, and closes connections. */
   stop(): Promise<void>;
-  /** The part that is being stopped, or would be next; null: all have stopped. */
+  /** Part that is being stopped, or would be next; null if all have stopped. */
   unfinished(): string | null;
-  /** Returns the set-up link; null once there is an organization, and where no server runs. */
+  /** Returns the set-up link; null once there is an organization, or without a server. */
   setUpLink(): Promise<string | null>;
-  /** Workflows that this process holds in memory. */
   cachedWorkflows(): number;
-  /** Takes up renewed certificates and keys of Temporal now. */
+  /** Applies renewed certificates and keys of Temporal now. */
   renewTemporal(): Promise<void>;
 }
 
-/** Starts what this process is to be, on engines that run. */
 export async function startRoles(options: RoleOptions): Promise<RunningRoles> {
   const { addresses, clock, config, embedded, logger, roles } = options;
   const masterKey = await loadMasterKey({
@@ -134,7 +129,7 @@ export async function startRoles(options: RoleOptions): Promise<RunningRoles> {
   });
   const { decorateEffects, ledgerSettings } = options;
   const { db } = connections;
-  // A process that is alone overwrites what it deletes; several share no disk.
+  // A single process overwrites the keys it deletes on disk; several processes share no disk.
   const deliveryKeys = embedded
     ? await DeliveryKeyFiles.in(join(config.dataDir, KEY_DELIVERY_FOLDER))
     : new TemporalDeliveryKeys(new TemporalCalls(connections.temporal, addresses.taskQueue));
@@ -144,7 +139,7 @@ export async function startRoles(options: RoleOptions): Promise<RunningRoles> {
   const opening = { rpcUrl, env: options.env, masterKey, db, clock, logger, metrics, auditLog };
   const wallets = openWallets(opening);
   await wallets?.start();
-  // An embedded service is the only server, and a worker forwards to those that there are.
+  // An embedded service is the only server. A separate worker forwards to the servers there are.
   const isOneOfSeveral = !embedded && (config.internalUrl !== null || !roles.server);
   const peers = isOneOfSeveral ? openPeers({ config, connections, masterKey, metrics, clock, logger }) : null;
   const core = await createCore({
@@ -171,7 +166,7 @@ export async function startRoles(options: RoleOptions): Promise<RunningRoles> {
   });
   const engines = new EngineWatch(enginesOf(connections, wallets));
   metrics.engines(() => engines.states());
-  // With engines of its own this is the only worker: no operator would set the current version in the engine.
+  // With embedded engines this is the only worker, and nobody would set the current version in the engine.
   const buildId = embedded ? null : config.workerBuildId;
   const graceMs = ACTIVITIES_PART * config.drainSeconds * 1_000;
   const worker = roles.worker ? await runWorker({ connections, core, logger, buildId, graceMs }) : null;
@@ -183,14 +178,14 @@ export async function startRoles(options: RoleOptions): Promise<RunningRoles> {
     await serveProbes(options, probesHttp, { core, engines, draining: () => isStopping });
   const renewal = renewTemporal(connections, worker, logger);
   const anchoring = roles.server ? openAnchoring(options, connections, wallets, seal) : null;
-  /** In their order, with their names for the log. */
+  /** Parts to stop in order, with their names for the log. */
   const stops: [part: string, stop: () => unknown][] = [
     ["renewal of certificates", () => renewal?.stop()],
     ["turns of ledgers", () => peers?.leave()],
     ["requests", () => service?.drain()],
     ["worker", () => worker?.stop()],
     ["forwarded commands", () => peers?.close()],
-    ["probes", () => probesHttp?.drain(PROBES_DRAIN_MS)],
+    ["probes", () => probesHttp?.drain(PROBES_DRAIN_TIMEOUT_MS)],
     ["audit log", () => core.auditLog.flush()],
     ["anchors", () => anchoring?.stop()],
     ["chain", () => wallets?.stop()],
@@ -218,7 +213,7 @@ export async function startRoles(options: RoleOptions): Promise<RunningRoles> {
   };
 }
 
-/** Takes up renewed certificates and keys from now on; null: an embedded Temporal has none. */
+/** Starts watching for renewed certificates and keys; null for an embedded Temporal, which has none. */
 function renewTemporal(
   { addresses, renewTemporal: renewClient, temporalSecurity: current }: Connections,
   worker: RunningWorker | null,
@@ -232,7 +227,6 @@ function renewTemporal(
   return renewal;
 }
 
-/** Anchors the audit log from now on. */
 function openAnchoring(
   { clock, config, logger }: RoleOptions,
   { db }: Connections,
@@ -251,7 +245,7 @@ function openAnchoring(
   return anchoring;
 }
 
-/** A process without a worker does not load the SDK for it. */
+/** Starts a worker. Loaded on demand, so that a process without one does not load Temporal's worker SDK. */
 async function runWorker(options: WorkerOptions) {
   const { startWorker } = await import("./worker.ts");
   return startWorker(options);
@@ -268,10 +262,9 @@ async function serveProbes(
   http.serve(createProbesApp({ baseUrl, logger, metrics, engines, blockedProjects, draining }));
 }
 
-/** Parts that a process has opened for its server. */
 type Opened = Pick<ServiceOptions, "connections" | "core" | "engines" | "masterKey">;
 
-/** A process without a server does not load what answers requests. */
+/** Starts the service. Loaded on demand, so that a process without a server does not load request handling. */
 async function runService(options: RoleOptions, opened: Opened) {
   const {
     baseUrl,
@@ -307,7 +300,7 @@ async function runService(options: RoleOptions, opened: Opened) {
     connectionsPerAddress,
     allowedHosts,
     ssoDomainServers: config.ssoDomainServers,
-    // A server without a worker of its own is one of several.
+    // A server without a worker in its process is one of several.
     counts: counts ?? (roles.worker ? new MemoryCounts() : await MongoCounts.on(opened.connections.db)),
     drainTimeoutMs: REQUESTS_PART * config.drainSeconds * 1_000,
     clock,

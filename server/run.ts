@@ -30,8 +30,8 @@ export interface RunOverrides {
 const say = (line: string): void => void process.stdout.write(`${line}\n`);
 
 /**
- * Runs a role until it is stopped. What keeps it from starting is one line on standard error and a non-zero exit; SIGTERM and
- * SIGINT drain, and give up a start.
+ * Runs a role until it is stopped. A failed start prints one line on standard error and exits non-zero. SIGTERM and
+ * SIGINT drain, or abort a start.
  */
 export async function main(
   role: string,
@@ -39,12 +39,12 @@ export async function main(
   overrides: RunOverrides = {},
   stopping: Stopping = heedSignals(),
 ): Promise<void> {
-  // Files of this process and its engines belong to its user alone from the first moment.
+  // Files of this process and its engines are private to its user from the start.
   process.umask(OTHERS_NOTHING);
   try {
     const roles = ROLES[role];
     if (roles === undefined)
-      throw new ConfigError(`"${role}" is no role; use ${Object.keys(ROLES).join(", ")} or admin.`);
+      throw new ConfigError(`Unknown role "${role}": use ${Object.keys(ROLES).join(", ")} or admin.`);
     const embedded = role === "start";
     const config = readConfig(env, embedded ? "localhost" : "0.0.0.0");
     const named = withProfile(env);
@@ -57,7 +57,10 @@ export async function main(
   }
 }
 
-/** Most of the program, as far as the roles need it: loaded when the settings make sense, while the engines come up. */
+/**
+ * Loads most of the program, as far as the roles need it. Called after the settings are validated, while the engines
+ * start.
+ */
 async function restOfTheProgram(roles: Roles, logger: Logger) {
   if (roles.server) await import("./service.ts");
   if (roles.worker) (await import("./worker.ts")).installRuntime(logger);
@@ -77,13 +80,13 @@ interface StartOptions {
 interface Running {
   readonly failed: Promise<never>;
   stop(): Promise<void>;
-  /** The part that is being stopped, or would be next. */
+  /** Part that is being stopped, or would be next. */
   unfinished(): string;
 }
 
 async function run(options: StartOptions): Promise<void> {
   const { config, embedded, role, roles, stopping } = options;
-  // The port first: nothing is started, fetched or built for a service that cannot be reached.
+  // Bound first, so that nothing is started, fetched or built for a service that cannot be reached.
   const { keepAliveSeconds, metricsPort } = config;
   const http = roles.server ? await listen(config.host, config.port, { keepAliveSeconds }) : null;
   const probesHttp =
@@ -113,7 +116,7 @@ async function run(options: StartOptions): Promise<void> {
   await endLog(logger);
 }
 
-/** Null: it was stopped meanwhile, and nothing of it is left. */
+/** Starts the process. Returns null if it was stopped during the start, in which case nothing of it remains. */
 async function startOrGiveUp(
   options: StartOptions,
   logger: Logger,
@@ -179,7 +182,7 @@ async function startWith(
   return whole;
 }
 
-/** A promise that a part of the process rejects when it has failed for good. */
+/** Returns a promise that a part of the process rejects when it has failed permanently. */
 function failure(): { readonly failed: Promise<never>; readonly fail: (error: unknown) => void } {
   const rejects: ((error: unknown) => void)[] = [];
   const failed = new Promise<never>((_resolve, reject) => rejects.push(reject));
@@ -204,9 +207,8 @@ interface Announcement {
   readonly config: Config;
   readonly urls: Urls;
   readonly engines: EnginesInUse;
-  /** Separate address of the probes. */
   readonly probes: string | null;
-  /** Printed to the operator who starts the service, never logged: it is a secret until it is used. */
+  /** Printed for the operator who starts the service and never logged: it is a secret until used. */
   readonly setUpLink: string | null;
 }
 
@@ -233,12 +235,12 @@ function announce({ role, config, urls, engines, probes, setUpLink }: Announceme
   say("\nAgent Spending Control is running.");
   for (const [name, value] of rows) if (value !== null) say(`  ${name.padEnd(12)} ${value}`);
   if (setUpLink !== null) say(`\nSet up: ${setUpLink}`);
-  // The tour is of a checkout, not of an installed package.
+  // The tour exists only in a checkout, not in an installed package.
   const hint = existsSync(builtFile("scripts/demo.ts")) ? "New here? `npm run demo` plays a tour. " : "";
   say(`\n${hint}Stop with Ctrl-C.`);
 }
 
-/** The first SIGTERM or SIGINT, also while it starts: from then on the end is bounded. */
+/** Resolves at the first SIGTERM or SIGINT, also during the start. From then on the time to the end is limited. */
 function untilSignalled(
   { beforeEndingAtOnce, signal }: Stopping,
   bound: () => void,
@@ -264,7 +266,6 @@ function boundTheEnd(seconds: number, unfinished: () => string, logger: Logger):
   }, seconds * 1_000).unref();
 }
 
-/** Waits for a signal or a failure, then drains. */
 async function untilStopped(
   running: Running,
   signalled: Promise<void>,

@@ -27,38 +27,38 @@ export interface ServiceOptions {
   readonly masterKey: MasterKey;
   readonly baseUrl: string;
   readonly mcpUrl: string;
-  /** Whom passkeys are made for. */
   readonly relyingParty: RelyingParty;
-  /** Plan of the organization that the set-up link makes. */
+  /** Plan of the organization created by the set-up link. */
   readonly defaultPlan: Plan;
-  /** Secret of the signature of billing's events; null: there is no billing. */
+  /** Secret that signs billing events; null disables billing. */
   readonly billingSecret: string | null;
   readonly approvalWindowSeconds: number;
   readonly keyDeliveryWindowSeconds: number;
   readonly payloadReaders: PayloadReaders;
   readonly trustedProxies: TrustedProxies;
-  /** Connections that one address may have; null: a quarter of all. */
+  /** Maximum connections per address; null: a quarter of all. */
   readonly connectionsPerAddress: number | null;
-  /** Names that requests to MCP, to the pages and with cookies may be for, besides those in the service's URLs. */
+  /** Host names accepted by MCP, pages and requests with cookies, besides those in the service's URLs. */
   readonly allowedHosts: readonly string[];
   readonly counts: Counts;
-  /** Maximum time for requests under way when the service drains. */
+  /** Maximum time for requests in flight when the service drains. */
   readonly drainTimeoutMs: number;
   readonly clock: () => Date;
-  /** Cost of hashes of passwords; only tests set it. */
+  /** Cost of password hashes. Set only by tests. */
   readonly passwordCost?: PasswordCost;
-  /** DNS servers that hold proofs of organizations' domains, none: those of the system; null: no proof is needed. */
+  /**
+   * DNS servers with the proofs of organizations' domains; empty for the system's servers, null if no proof is needed.
+   */
   readonly ssoDomainServers: readonly string[] | null;
-  /** Reach of the fetch of OAuth clients' documents; only tests set it. */
+  /** Networks from which OAuth clients' documents may be fetched. Set only by tests. */
   readonly clientDocuments?: GuardOptions;
   readonly logger: Logger;
-  /** Whether `/metrics` is on this port; false where it has one of its own. */
+  /** Whether this port serves `/metrics`. False if metrics have a separate port. */
   readonly showsMetrics: boolean;
-  /** Stands between the handlers and what they use; crash tests hold them at a chosen point. */
+  /** Wraps the dependencies of handlers. Crash tests block them at a chosen point. */
   readonly decorateBackends?: (backends: Backends) => Backends;
 }
 
-/** The dependencies of request handlers. */
 export interface Backends {
   readonly actors: TemporalActors;
   readonly ledgers: Ledgers;
@@ -67,6 +67,6 @@ export interface Backends {
   readonly transaction: Transaction;
   /** Appends the entries of requests. Crash tests break it between a write and its entry. */
   readonly auditLog: AuditLog;
-  /** Begins an invite's mail; null: there is no mail. */
+  /** Starts the mailing of an invite; null if mail is disabled. */
   readonly mailInvite: Mailing["begin"] | null;
 }

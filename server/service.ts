@@ -41,22 +41,24 @@ import { KeyedMutex } from "../src/lib/keyed-mutex.ts";
 import type { ServiceOptions } from "./service-options.ts";
 
 export interface RunningService {
-  /** Requests finish; confirmations are sent to the actors. */
+  /** Finishes requests and sends confirmations to the actors. */
   drain(): Promise<void>;
   /** Returns the set-up link, a secret; null once the service is set up. */
   setUpLink(): Promise<string | null>;
 }
 
-/** Part of a drain in which requests are answered; what is still open then are streams over MCP, which end with nothing. */
+/**
+ * Share of a drain in which requests are answered. What remains open are MCP streams, which can be cut without loss.
+ */
 const ANSWERED_PART = 0.6;
 
-/** Maximum duration of the last confirmations, as a part of the time that requests have. */
+/** Maximum time for the last confirmations, as a share of the requests' time. */
 const FLUSH_PART = 0.5;
 
-/** Maximum wait for a lock: by then callers have been answered 503. */
-const LOCK_WAIT_MS = 4_000;
+/** Maximum wait for a lock: by then the caller has been answered with 503. */
+const LOCK_TIMEOUT_MS = 4_000;
 
-/** Long reads, such as sums of a long history, of a process at once and waiting; and the share of an organization. */
+/** Limits on long reads of a process, such as sums of a long history: running, waiting, and per organization. */
 const LONG_READS = {
   atOnceMax: 4,
   waitingMax: 64,
@@ -64,7 +66,7 @@ const LONG_READS = {
   share: { atOnceMax: 2, waitingMax: 16 },
 } as const;
 
-/** Puts REST and MCP together over the core and begins to answer. */
+/** Assembles REST and MCP over the core and starts serving. */
 export async function startService(options: ServiceOptions): Promise<RunningService> {
   const { baseUrl, clock, connections, core, http, logger, masterKey, mcpUrl } = options;
   const { db } = connections;
@@ -80,7 +82,7 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
     mailInvite: invitesToMail === null ? null : (invite) => invitesToMail.begin(invite),
   });
   const { actors, collections, deliveryKeys, ledgers } = backends;
-  const mutex = new KeyedMutex(LOCK_WAIT_MS);
+  const mutex = new KeyedMutex(LOCK_TIMEOUT_MS);
   const onForged = forgedRecordsLog(logger, core.metrics);
   const oauth = sharesOrigin(baseUrl, mcpUrl)
     ? new Connections({
@@ -257,7 +259,7 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
     },
     async drain() {
       draining = true;
-      // Calls that wait for a decision are answered with the current state.
+      // Waiting calls are answered with the current state.
       const { drainTimeoutMs: withinMs } = options;
       const ofProtocol = setTimeout(() => void currentProtocol.end(), ANSWERED_PART * withinMs);
       const [cut] = await Promise.all([

@@ -1,17 +1,15 @@
-/** Stopping a process, by SIGTERM or SIGINT. */
 export interface Stopping {
-  /** Aborted by the first signal. */
   readonly signal: AbortSignal;
-  /** Registers an action for a second signal, before the process ends at once. */
+  /** Registers an action for a second signal, before the process exits at once. */
   readonly beforeEndingAtOnce: (act: () => void) => void;
 }
 
 /** A shell's exit code for a program ended by Ctrl-C. */
-const ENDED_AT_ONCE = 130;
+const SIGINT_EXIT_CODE = 130;
 
 /**
- * Listens for signals from now on: called before anything else, so that a process that is stopped while it starts ends what it
- * has begun. A second signal ends the process at once.
+ * Starts listening for signals. Called before anything else, so that a process stopped during its start cleans up. A
+ * second signal ends the process at once.
  */
 export function heedSignals(): Stopping {
   const stopRequested = new AbortController();
@@ -19,7 +17,7 @@ export function heedSignals(): Stopping {
   const onSignal = (): void => {
     if (stopRequested.signal.aborted) {
       for (const act of atLast) act();
-      process.exit(ENDED_AT_ONCE);
+      process.exit(SIGINT_EXIT_CODE);
     }
     stopRequested.abort();
   };

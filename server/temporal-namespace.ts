@@ -6,14 +6,14 @@ import type { Connections } from "../src/store/connections.ts";
 
 const CHECK_TIMEOUT_MS = 5_000;
 
-/** Numbers of gRPC. */
+/** gRPC status codes. */
 const [INVALID_ARGUMENT, NOT_FOUND, PERMISSION_DENIED, UNAUTHENTICATED] = [3, 5, 7, 16];
 
 const PREPARE = "`npm run admin -- prepare`";
 
 /**
- * Refuses a namespace that isn't there, that the credentials may not use, or that lacks search attributes. Asks by a
- * query, which every role in a namespace may, Temporal Cloud's too. Throws `ConfigError`.
+ * Refuses a namespace that does not exist, that the credentials may not use, or that lacks search attributes. Checks
+ * with a query, which every role in a namespace may run, also on Temporal Cloud. Throws `ConfigError`.
  */
 export async function checkNamespace(connections: Connections): Promise<void> {
   const { searchAttributes } = await loadTemporalDevConfig();
@@ -23,7 +23,7 @@ export async function checkNamespace(connections: Connections): Promise<void> {
   const { temporalNamespace: namespace } = addresses;
   if (refused.code === NOT_FOUND) {
     throw new ConfigError(
-      `TEMPORAL_NAMESPACE: ${namespace} is no namespace of that Temporal; ${PREPARE} creates it.`,
+      `TEMPORAL_NAMESPACE: Temporal has no namespace ${namespace}; ${PREPARE} creates it.`,
     );
   }
   if (refused.code !== INVALID_ARGUMENT) {
@@ -31,14 +31,14 @@ export async function checkNamespace(connections: Connections): Promise<void> {
     throw new ConfigError(`${settings}: Temporal refuses access to ${namespace}: ${refused.reason}`);
   }
   const missing = await missingAttributes(connections, searchAttributes);
-  // The query as a whole was refused for another reason, which the service's own queries do not meet.
+  // The query was refused for another reason, which does not affect the service's own queries.
   if (missing.length === 0) return;
   throw new ConfigError(
     `TEMPORAL_NAMESPACE: ${namespace} lacks the search attributes ${missing.join(", ")}; ${PREPARE} registers them.`,
   );
 }
 
-/** Names of the search attributes that queries in the namespace can't use. */
+/** Returns the search attributes that queries in the namespace cannot use. */
 export async function missingAttributes(
   connections: Connections,
   declared: TemporalDevConfig["searchAttributes"],
@@ -56,7 +56,7 @@ interface Refusal {
   readonly reason: string;
 }
 
-/** Null: the query was answered, or its failure says nothing about settings. */
+/** Returns the query's refusal; null if it was answered, or failed for a reason unrelated to settings. */
 async function refusalOf(
   { addresses: { temporalNamespace: namespace }, temporal }: Connections,
   names: readonly string[],

@@ -9,12 +9,12 @@ const INTERVAL_MS = 30_000;
 export interface RenewalOptions {
   readonly current: TemporalSecurity;
   readonly read: () => TemporalSecurity;
-  /** Connects anew, in this order; one that throws leaves its connection as it is, and is tried again. */
+  /** Reconnects, in this order. One that throws leaves its connection unchanged and is retried. */
   readonly renewals: readonly ((security: TemporalSecurity) => Promise<void>)[];
   readonly logger: Logger;
 }
 
-/** Connects to Temporal anew when a certificate, a key or the file of profiles has changed on disk. */
+/** Reconnects to Temporal when a certificate, a key or the profile file has changed on disk. */
 export class TemporalRenewal {
   readonly #options: RenewalOptions;
   #current: string;
@@ -30,7 +30,7 @@ export class TemporalRenewal {
     this.#timer = setInterval(() => void this.look(), INTERVAL_MS).unref();
   }
 
-  /** Resolves when everything is connected with what is on disk now, or a warning says why not. */
+  /** Resolves once everything is connected with the current files, or a warning says why not. */
   look(): Promise<void> {
     this.#looking = this.#looking.then(() => this.#renew());
     return this.#looking;
@@ -51,10 +51,10 @@ export class TemporalRenewal {
       this.#current = fingerprint;
       logger.info({ settings: security.settings }, "connected to Temporal with renewed certificates or keys");
     } catch (err) {
-      // A pair of files is renewed one after the other.
+      // Certificate and key are replaced one after the other, so the pair may not match yet.
       logger.warn(
         { err },
-        "renewed certificates or keys of Temporal are not usable; the connection goes on as before",
+        "renewed certificates or keys of Temporal are unusable; the current connection stays in use",
       );
     }
   }

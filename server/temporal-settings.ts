@@ -14,33 +14,33 @@ import { firstLineOf } from "../src/lib/plain-error.ts";
 import type { TemporalSecurity } from "../src/store/temporal-connection.ts";
 
 export interface TemporalTarget {
-  /** Empty where the environment names none, as the namespace. */
+  /** Empty if the environment names none, like `namespace`. */
   readonly address: string;
   readonly namespace: string;
-  /** Reads the certificates and keys as they are on disk now. Throws `ConfigError`. */
+  /** Reads the certificates and keys from disk. Throws `ConfigError`. */
   readonly readSecurity: () => TemporalSecurity;
 }
 
 const NAMING = ["TEMPORAL_ADDRESS", "TEMPORAL_PROFILE", "TEMPORAL_CONFIG_FILE"];
 const SECURITY = /^TEMPORAL_(TLS($|_)|API_KEY$|PROFILE$|CONFIG_FILE$|GRPC_META_)/;
-/** Values of a header, which a key becomes. */
+/** Characters allowed in a header value, since a key is sent as one. */
 const HEADER_VALUE = /^[\x21-\x7e]+$/;
 
 const HOST_NAME = /^[a-z0-9.-]+$/i;
 
-/** Whether the environment names a Temporal of the operator's own, so that none is started. */
+/** Whether the environment names an external Temporal, so that none is started. */
 export const isTemporalNamed = (env: NodeJS.ProcessEnv): boolean => NAMING.some((name) => isSet(env, name));
 
 const isSet = (env: NodeJS.ProcessEnv, name: string): boolean => (env[name] ?? "") !== "";
 
-/** The environment with `TEMPORAL_ADDRESS` and `TEMPORAL_NAMESPACE` of the profile that it names. */
+/** Returns the environment with `TEMPORAL_ADDRESS` and `TEMPORAL_NAMESPACE` from its profile. */
 export function withProfile(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   if (!isTemporalNamed(env)) return env;
   const { address, namespace } = readTemporal(env);
   return { ...env, TEMPORAL_ADDRESS: address, TEMPORAL_NAMESPACE: namespace };
 }
 
-/** Reads Temporal's own environment configuration and its file of profiles. Throws `ConfigError`. */
+/** Reads Temporal's environment configuration and profile file. Throws `ConfigError`. */
 export function readTemporal(env: NodeJS.ProcessEnv): TemporalTarget {
   const { address = "", namespace = "" } = readProfile(env);
   securityOf(env);
@@ -80,7 +80,10 @@ function readProfile(env: NodeJS.ProcessEnv): ClientConfigProfile {
   }
 }
 
-/** Empty values are settings left out; an empty `TEMPORAL_GRPC_META_…` removes the profile's header. */
+/**
+ * Removes empty values, which count as unset. An empty `TEMPORAL_GRPC_META_…` is kept, since it removes the profile's
+ * header.
+ */
 const withoutBlanks = (env: NodeJS.ProcessEnv): Record<string, string> =>
   Object.fromEntries(
     Object.entries(env).flatMap(([name, value]) =>
@@ -88,7 +91,7 @@ const withoutBlanks = (env: NodeJS.ProcessEnv): Record<string, string> =>
     ),
   );
 
-/** Refuses values that `@temporalio/envconfig` passes over in silence. */
+/** Refuses values that `@temporalio/envconfig` ignores silently. */
 function refuseUnusable(env: NodeJS.ProcessEnv): void {
   const isTls = env["TEMPORAL_TLS"] ?? "";
   if (!["", "0", "1", "false", "true"].includes(isTls))
@@ -161,7 +164,7 @@ function parsedCertificate(name: string, pem: Buffer): X509Certificate {
   }
 }
 
-/** The setting that a value came from: the one of these that is set, or the file of profiles. */
+/** Returns the source of a value: the one of `names` that is set, or the profile file. */
 const sourceOf = (env: NodeJS.ProcessEnv, ...names: readonly string[]): string =>
   names.find((name) => isSet(env, name)) ??
   (isSet(env, "TEMPORAL_PROFILE") ? "TEMPORAL_PROFILE" : "TEMPORAL_CONFIG_FILE");

@@ -17,10 +17,10 @@ import type { Logger } from "../src/lib/logger.ts";
 import { observedActivities } from "../src/metrics/observed.ts";
 import { WORKFLOW_BUNDLE } from "./workflow-bundle.ts";
 
-/** The SDK's warning about a worker that has only activities on purpose. */
+/** The SDK's warning about a worker that deliberately has only activities. */
 const NO_WORKFLOWS = "No workflows registered";
 
-/** Routes what the Temporal SDK logs into our log. Once per process, before anything of it is used. */
+/** Routes the Temporal SDK's log to the service's. Must run once per process, before the SDK is used. */
 export function installRuntime(logger: Logger): void {
   Runtime.install({
     logger: new DefaultLogger("WARN", ({ level, message, meta }: LogEntry) => {
@@ -29,21 +29,20 @@ export function installRuntime(logger: Logger): void {
       if (level === "ERROR") logger.error(line, message);
       else logger.warn(line, message);
     }),
-    // The service drains by itself; the SDK must not shut workers down beside it.
+    // The service drains by itself. The SDK must not shut workers down in parallel.
     shutdownSignals: [],
   });
 }
 
 interface Share {
-  /** Activities of one process that wait for the same thing at once. */
+  /** Maximum concurrent activities of the process in this queue. */
   readonly maxConcurrentActivityTaskExecutions: number;
-  /** That begin in a second. */
   readonly maxActivitiesPerSecond?: number;
 }
 
 /**
- * A thousand payments that become final with the same block are settled over half a minute: all at once they would take the process
- * from approvals, expiries and sweeps, which have a person waiting.
+ * Limit for settlements. A thousand payments that become final in the same block are settled over half a minute; at
+ * once they would starve approvals, expiries and sweeps, for which a person waits.
  */
 const SETTLEMENTS_PER_SECOND = 40;
 
@@ -55,16 +54,15 @@ const SHARES: Readonly<Record<SideQueue, Share>> = {
   },
   webhooks: { maxConcurrentActivityTaskExecutions: 300 },
 };
-/** Their calls that ask the engine for work: few come at once. */
+/** Concurrent polls of side queues, where few activities arrive at once. */
 const WAITING_POLLS = 2;
 
 export interface RunningWorker {
-  /** Ends after the tasks at hand; throws what made the worker fail. */
+  /** Ends after the current tasks. Throws the error that made the worker fail. */
   stop(): Promise<void>;
   readonly failed: Promise<never>;
-  /** Connects anew, then works there. Throws `EngineUnreachable` and changes nothing. */
+  /** Reconnects and continues to work there. If it throws `EngineUnreachable`, nothing has changed. */
   readonly renew: (security: TemporalSecurity) => Promise<void>;
-  /** Workflows that are held in memory. */
   cachedWorkflows(): number;
 }
 
@@ -74,28 +72,28 @@ export interface WorkerOptions {
   readonly logger: Logger;
   /** Time that activities have left when the worker stops. */
   readonly graceMs: number;
-  /** Of this worker's code; null: the engine gives any worker any task. */
+  /** Build id of this worker's code; null: the engine gives any worker any task. */
   readonly buildId: string | null;
 }
 
 /**
- * Maximum wait of a workflow task for the worker that has the workflow in its cache, and so the delay after that
- * worker was killed.
+ * Maximum wait of a workflow task for the worker that has the workflow cached, and so the delay after that worker was
+ * killed.
  */
 const STICKY_TIMEOUT = "2 seconds";
 
 /**
- * Workflows whose state a worker has in memory; the others are replayed when they are next needed, which takes an idle agent's first payment some
- * 10 ms. Each takes some 600 kB. The SDK's default, by the size of the heap, is ten times as many.
+ * Maximum workflows cached by a worker, each of about 600 kB. Others are replayed when next needed, which adds about 10
+ * ms to an idle agent's first payment. The SDK's default, from the heap size, is ten times as many.
  */
 const CACHED_WORKFLOWS_MAX = 250;
 
-/** Without a chain there are none. */
+/** Used without a chain, which means without treasuries. */
 const NO_TREASURIES = { record: () => Promise.resolve() };
 
 /**
- * Every workflow goes on with the version that is current: actors live for years, approvals for days, and an old worker need not outlive
- * them. What a version may change is held by the replay of recorded histories.
+ * Moves every workflow to the current version: actors live for years and approvals for days, which no old worker should
+ * have to outlive. The replay of recorded histories limits what a version may change.
  */
 const versionOf = ({ buildId, connections }: WorkerOptions): Pick<SdkOptions, "workerDeploymentOptions"> =>
   buildId === null
@@ -115,7 +113,7 @@ function activitiesOf({ connections, core, logger }: WorkerOptions): Activities 
     ledgers: core.ledgers,
     ledgerStarter: core.actors,
     onSweepFailed: (id, err) => {
-      logger.warn({ err, id }, "the execution of a payment or agent failed and will be repeated");
+      logger.warn({ err, id }, "the sweep of a payment or agent failed and will be retried");
     },
     auditLog: core.auditLog,
     accessProofs: core.accessProofs,
@@ -130,15 +128,15 @@ function activitiesOf({ connections, core, logger }: WorkerOptions): Activities 
 }
 
 /**
- * The SDK leaves a closed connection's storage of call contexts enabled, and each that is enabled makes every promise of the process
- * dearer, for good.
+ * Disables the storage of call contexts that the SDK leaves enabled for a closed connection. Each one left enabled
+ * would slow down every promise of the process permanently.
  */
 function endCallContext(closed: NativeConnection): void {
   const storage: unknown = Reflect.get(closed, "callContextStorage");
   if (storage instanceof AsyncLocalStorage) storage.disable();
 }
 
-/** Re-reads the addresses of a name that several frontends have, so that calls are spread over those that are there. */
+/** Interval at which a host name with several frontends is resolved again, to spread calls over those available. */
 const RESOLUTION_INTERVAL = "30 seconds";
 
 const isAddress = (address: string): boolean =>
@@ -156,15 +154,20 @@ async function connectNative(address: string, security: TemporalSecurity | null)
   }
 }
 
-const PROBE_MS = 2_000;
+const PROBE_TIMEOUT_MS = 2_000;
 
-/** A worker that TLS or a key has ended throws any error; a call on the connection says whether that is why. */
+/**
+ * Returns the cause of a worker's failure. After a TLS or key problem the worker throws an arbitrary error; a call on
+ * the connection reveals whether that is the cause.
+ */
 export async function failureOf(
   { addresses, temporal, temporalSecurity }: Connections,
   error: unknown,
 ): Promise<unknown> {
   try {
-    await temporal.withDeadline(Date.now() + PROBE_MS, () => temporal.workflowService.getSystemInfo({}));
+    await temporal.withDeadline(Date.now() + PROBE_TIMEOUT_MS, () =>
+      temporal.workflowService.getSystemInfo({}),
+    );
     return error;
   } catch (refusal) {
     const reason = isGrpcServiceError(refusal) ? refusal.details : firstLineOf(refusal);
@@ -183,7 +186,6 @@ const tracedActivities = ({ info }: ActivityContext) => ({
   },
 });
 
-/** Runs a worker with all workflows and activities until it is stopped. */
 export async function startWorker(options: WorkerOptions): Promise<RunningWorker> {
   const { connections, core } = options;
   const { taskQueue, temporalAddress: address, temporalNamespace: namespace } = connections.addresses;

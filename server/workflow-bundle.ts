@@ -2,7 +2,7 @@ import { join } from "node:path";
 import type { WorkflowBundlePath } from "@temporalio/worker";
 import { PACKAGE_ROOT } from "../src/lib/package-root.ts";
 
-/** All workflows as the one file that workers run; the build makes it. */
+/** All workflows in the single file that workers run, made by the build. */
 export const WORKFLOW_BUNDLE: WorkflowBundlePath = {
   codePath: join(PACKAGE_ROOT, "dist", "workflow-bundle.js"),
 };

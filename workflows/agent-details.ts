@@ -3,7 +3,7 @@ import { type AgentState, lifecycleOf } from "../src/domain/agent/state.ts";
 import { STATE_QUERY } from "../src/messages/agent.ts";
 import { shownName } from "./shown-name.ts";
 
-/** The agent in an operator's words: no amount, nothing secret. */
+/** Describes the agent for an operator, without amounts or secrets. */
 export function describeAgent(state: AgentState): string {
   const { access, archivedAt, profile, walletDetached } = state;
   const lines = [

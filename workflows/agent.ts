@@ -36,14 +36,14 @@ import { refuse } from "./refusing.ts";
 export const submit = defineUpdate<SubmitResult, [readonly AgentCommand[]]>(SUBMIT_UPDATE);
 export const stateQuery = defineQuery<AgentStateView>(STATE_QUERY);
 
-/** Its marker keeps the first task from ending without a command (see `FIRST_TASK` in ledger.ts). */
+/** Marker that keeps the first task from ending without a command (see `FIRST_TASK` in ledger.ts). */
 const FIRST_TASK = "first-task";
 
-/** Duties of an actor's sweep. */
+/** Kinds of work that an actor's sweep does. */
 const SWEEPS = ["window", "ledger", "record", "wallet"] as const;
 type Sweep = (typeof SWEEPS)[number];
 
-/** Backoff of what keeps failing: the longest pause is 2^8 times the first. */
+/** Maximum doublings of the backoff after repeated failures: the longest pause is 2^8 times the first. */
 const BACKOFF_DOUBLINGS_MAX = 8;
 
 const ACTIVITY_OPTIONS = {
@@ -55,9 +55,8 @@ const ACTIVITY_OPTIONS = {
 const { closeDeliveryWindow, followInLedger, writeAgent } = proxyActivities<Activities>(ACTIVITY_OPTIONS);
 
 /**
- * An agent's actor: decides about the agent's life, which is its name, its keys and its end, in synchronous updates. Where the
- * records or the project's ledger have not followed in time, its sweep updates them. It ends once an archived agent has nothing
- * left to be done.
+ * An agent's actor. It decides the agent's name, keys and archive in synchronous updates. Its sweep updates records and
+ * the project's ledger if they have not followed in time. It ends once an archived agent has no work left.
  */
 export async function agent(input: AgentInput): Promise<void> {
   patched(FIRST_TASK);
@@ -69,7 +68,7 @@ export async function agent(input: AgentInput): Promise<void> {
   actor.describe();
   await actor.run();
   if (actor.isOver) return;
-  // The task that ends this run has answered its updates already, so no update is lost between two runs.
+  // The task that ends this run has already answered its updates, so none is lost between runs.
   await continueAsNew<typeof agent>({
     start: { kind: "resume", state: actor.state, isDiscarded: actor.isDiscarded },
     settings: input.settings,
@@ -80,7 +79,7 @@ class AgentActor {
   readonly state: AgentState;
   readonly #settings: AgentSettings;
   readonly #running = new Set<Sweep>();
-  /** When a sweep was attempted last in this run, and how often it has failed since it succeeded. */
+  /** Time of each sweep's last attempt in this run, and its number of failures since the last success. */
   readonly #attemptedAt = new Map<Sweep, number>();
   readonly #failures = new Map<Sweep, number>();
   #isDiscarded: boolean;
@@ -92,18 +91,20 @@ class AgentActor {
       start.kind === "resume" ? start.state : initialAgentState(start.profile, start.firstKey, Date.now());
   }
 
-  /** Whether the create was given up, and the agent with it: no response ever named it, and its record can't be written any more. */
+  /**
+   * Whether the create, and with it the agent, was discarded: no response named the agent, and its record can no longer
+   * be written.
+   */
   get isDiscarded(): boolean {
     return this.#isDiscarded;
   }
 
-  /** Nothing is left to be done. */
   get isOver(): boolean {
     if (this.#running.size > 0) return false;
     return this.#isDiscarded ? !isUnfollowed(this.state) : isFinished(this.state);
   }
 
-  /** Decides a batch. Synchronous: nothing interleaves, and the answer is sent with the decision's history. */
+  /** Decides a batch. Synchronous, so nothing interleaves, and the reply is sent with the history of the decision. */
   submit(commands: readonly AgentCommand[]): SubmitResult {
     const before = lifecycleOf(this.state);
     const replies = commands.map((command) => handle(this.state, command, Date.now()));
@@ -117,22 +118,21 @@ class AgentActor {
     };
   }
 
-  /** Also leaves a command, since no task but an update's own may end without one. */
+  /** Updates the search attribute. This also adds a command, since only an update's own task may end without one. */
   #showState(): void {
     upsertSearchAttributes([{ key: agentStateKey, value: lifecycleOf(this.state) }]);
   }
 
-  /** Updates the details in the Temporal UI. */
   describe(): void {
     setCurrentDetails(describeAgent(this.state));
   }
 
-  /** Sees to what is due until this run should end. */
+  /** Does the work that is due until this run ends. */
   async run(): Promise<void> {
     const isOver = () => this.isOver || this.#rollOverDue();
     while (!isOver()) {
       const dueAt = this.#nextDueAt();
-      // Also where it is due later: a timer that is cancelled costs nothing, one that fires a task.
+      // Also if it is due later: cancelling a timer costs nothing, while one that fires costs a task.
       const isChanged = () => isOver() || this.#nextDueAt() !== dueAt;
       let isTimeUp = false;
       if (dueAt === Infinity) await condition(isChanged);
@@ -154,7 +154,7 @@ class AgentActor {
     return Math.min(...SWEEPS.map((sweep) => this.#dueAt(sweep)));
   }
 
-  /** When a sweep is due, if nothing is confirmed by then; Infinity: it is done, or running. */
+  /** Returns when a sweep is due if no confirmation arrives first; Infinity if it is done or running. */
   #dueAt(sweep: Sweep): number {
     if (this.#running.has(sweep)) return Infinity;
     const since = this.#openSince(sweep);
@@ -214,7 +214,7 @@ class AgentActor {
     bundled.erased = true;
     if (end === "committed") return;
     this.#isDiscarded = true;
-    // Its account is closed; a key that was never delivered pays nothing.
+    // Closes the agent's account. A key that was never delivered cannot pay.
     handle(this.state, { kind: "archive", by: { type: "user" } }, Date.now());
   }
 

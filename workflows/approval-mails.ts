@@ -24,12 +24,12 @@ import { sideTaskQueue } from "../src/messages/task-queues.ts";
 
 export const held = defineSignal<[readonly HeldPayment[]]>(HELD_SIGNAL);
 
-/** History events after which the workflow continues as new. Each signal adds four. */
+/** History length after which the workflow continues as new. Each signal adds four events. */
 const HISTORY_EVENTS_MAX = 500;
 
 /**
- * Mails one person about payments on hold, as `src/domain/approval-mails.ts` says. Ends when nothing waits and no mail of the last hour
- * is left to be counted. The signal that a payment was put on hold starts it again.
+ * Mails one person about payments on hold, by the rules of `src/domain/approval-mails.ts`. Ends when nothing waits and
+ * no mail of the last hour counts against the limit. The signal of a new payment on hold starts it again.
  */
 export async function approvalMails({
   organizationId,

@@ -23,8 +23,8 @@ const { expireApproval } = proxyActivities<Activities>({
 });
 
 /**
- * The timer of a payment on hold: asks the project's ledger to expire it at `expiresAt`, unless a signal has ended the wait. The
- * ledger alone decides which of approve, deny, cancel and expiry came first; servers execute what it decides.
+ * Timer of a payment on hold. Asks the project's ledger to expire the payment at `expiresAt`, unless a signal ends the
+ * wait. Only the ledger decides which of approve, deny, cancel and expiry came first; servers execute its decision.
  */
 export async function approval(input: ApprovalInput): Promise<ApprovalEnd | null> {
   let end: ApprovalEnd | null = null;

@@ -16,8 +16,9 @@ import { sideTaskQueue } from "../src/messages/task-queues.ts";
 export const dropped = defineSignal(DROPPED_SIGNAL);
 
 /**
- * Delivers an event to an endpoint: one activity, which makes an attempt each time it is tried and says with its failure when
- * the next is due. What else fails it, such as a database that is away, is tried again soon and counts as no attempt.
+ * Delivers an event to an endpoint. One activity makes an attempt each time Temporal retries it; its failure says when
+ * the next attempt is due. Any other failure, such as an unreachable database, is retried soon and does not count as an
+ * attempt.
  */
 export async function delivery(input: DeliveryInput): Promise<DeliveryEnd> {
   const { deliverWebhook } = proxyActivities<Activities>({

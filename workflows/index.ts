@@ -1,4 +1,4 @@
-// The only entry of the workflow bundle: every workflow type, and nothing else.
+// Entry of the workflow bundle: exports every workflow type and nothing else.
 export { agent } from "./agent.ts";
 export { ledger } from "./ledger.ts";
 export { approval } from "./approval.ts";

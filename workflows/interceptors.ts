@@ -22,8 +22,8 @@ import {
 import { REFUSED } from "../src/messages/guards/refusals.ts";
 
 /**
- * Maximum time between the sending of an update and the start of the run that takes it, clock differences included. Within a run Temporal
- * takes an update's id once, so an update of an earlier run can be sent again only while it is as fresh as this.
+ * Maximum age of an update at the start of the run that accepts it, including clock differences. Temporal accepts an
+ * update id once per run, so this limits replays of an earlier run's update.
  */
 const UPDATE_AGE_MAX_MS = 120_000;
 
@@ -35,11 +35,11 @@ function taken<T>(what: string, opened: Opened<T>): T {
   throw failure(what, opened.refused);
 }
 
-/** Takes only what was sent to this workflow, for this purpose. */
+/** Accepts only messages sent to this workflow for this purpose. */
 const inbound: WorkflowInboundCallsInterceptor = {
   execute(input, next) {
     const opened = openMessage(forStart(workflowInfo().workflowType), input.args);
-    // A worker that has the key continues the workflow; failed for good, it would be lost.
+    // A worker that has the key will continue the workflow. A permanent failure would lose it.
     if (!opened.ok && opened.refused === "unknown_key")
       return Promise.reject(
         new Error("the input is sealed under a master key that this worker does not have"),
@@ -68,7 +68,7 @@ const inbound: WorkflowInboundCallsInterceptor = {
   },
 
   async handleQuery(input, next) {
-    // Operators ask without arguments, in the Temporal UI and by its CLI.
+    // Operators query without arguments, in the Temporal UI and with its CLI.
     if (input.args.length === 0) return next(input);
     const { args } = taken("the query", openMessage(forQuery(input.queryName), input.args));
     return next({ ...input, args: [...args] });

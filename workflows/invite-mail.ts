@@ -4,8 +4,9 @@ import type { InviteMailEnd, InviteMailInput } from "../src/messages/mail.ts";
 import { sideTaskQueue } from "../src/messages/task-queues.ts";
 
 /**
- * Mails an invite: one activity, which is tried until the mail server has taken the mail or refused it for good, or the invited person can't accept the
- * invite any more, which it sees itself. Mail servers are waited for where receivers of webhooks are, and payments are not.
+ * Mails an invite. One activity is retried until the mail server has accepted the mail or rejected it permanently, or
+ * until the activity finds that the invite can no longer be accepted. It shares the queue of webhooks' receivers, so
+ * slow mail servers do not delay payments.
  */
 export async function inviteMail(input: InviteMailInput): Promise<InviteMailEnd> {
   const { mailInvite } = proxyActivities<Activities>({

@@ -10,7 +10,7 @@ import {
 } from "../src/messages/ledger.ts";
 import { LedgerSweeps, type SweepPorts } from "./ledger-sweeps.ts";
 
-/** A project's ledger, independent of its host: judges batches, and knows what to sweep and when. */
+/** A project's ledger, independent of its host. Judges batches, and knows what to sweep and when. */
 export class LedgerActor {
   readonly ledger: Ledger;
   readonly sweeps: LedgerSweeps;
@@ -26,20 +26,23 @@ export class LedgerActor {
     this.sweeps = new LedgerSweeps(ledger, settings, ports);
   }
 
-  /** A confirmed outcome proves that the rail responds. */
+  /** Notes that the rail responds, which a confirmed outcome proves. */
   #noteAnswer(command: LedgerCommand): void {
     if (command.kind !== "confirm" || command.outcome === null) return;
     const open = this.ledger.accounts.get(command.agentId)?.open.get(command.transactionId);
     if (open !== undefined) this.sweeps.railAnswered(open.payment.request.rail);
   }
 
-  /** A changed budget of an agent has changed the version of its team's, too. */
+  /**
+   * Returns when work on an account is due. A changed budget also changes the version of its team's, so the team counts
+   * too.
+   */
   #dueAt(account: Account): number {
     const team = levelOf(this.ledger, account.teamId);
     return Math.min(accountDueAt(account, this.#settings), capDueAt(team, this.#settings));
   }
 
-  /** Judges a batch. Synchronous: nothing interleaves, and the answer is sent with the decision's history. */
+  /** Judges a batch. Synchronous, so nothing interleaves, and the reply is sent with the history of the decision. */
   submit(commands: readonly LedgerCommand[], known = NOTHING_KNOWN): LedgerSubmitResult {
     const { ledger, sweeps } = this;
     ledger.revision += 1;
@@ -49,7 +52,7 @@ export class LedgerActor {
     const replies = commands.map((command) => this.#judge(command));
     const touched = [...ledger.touched].flatMap((agentId) => ledger.accounts.get(agentId) ?? []);
     for (const account of touched) sweeps.expect(this.#dueAt(account), account);
-    // A stop or a budget may touch more accounts than an answer has room for: the ledger writes their records itself.
+    // A stop or a budget may touch more accounts than fit into a reply. The ledger then writes their records itself.
     const isLarge = touched.length > LEDGER_SUMMARIES_MAX;
     const named = new Set(commands.flatMap((command) => ("agentId" in command ? command.agentId : [])));
     const isShared = ({ agentId }: Account): boolean => !isLarge || named.has(agentId);

@@ -15,14 +15,17 @@ import {
 import { perRail, type Rail, RAILS } from "../src/domain/ledger/payment.ts";
 import { confirmationOf, type Execution } from "../src/messages/ledger.ts";
 
-/** Payments, records and limits in one activity. */
+/** Maximum payments, records and limits per activity. */
 const PAYMENTS_AT_ONCE_MAX = 20;
 const RECORDS_AT_ONCE_MAX = 500;
 const LIMITS_AT_ONCE_MAX = 50;
-/** Agents' actors are told by one update each, which takes tens of milliseconds. */
+/** Maximum actors per activity. Each is told by an update of its own, which takes tens of milliseconds. */
 const ACTORS_AT_ONCE_MAX = 200;
 
-/** Concurrent activities of a ledger's sweeps, by pool: a rail that hangs takes no capacity from the records. */
+/**
+ * Maximum concurrent activities of a ledger's sweeps, by pool, so that a hanging rail takes no capacity from the
+ * records.
+ */
 const SWEEPS_MAX: Readonly<Record<Pool, number>> = {
   ...perRail(() => 6),
   record: 2,
@@ -31,25 +34,23 @@ const SWEEPS_MAX: Readonly<Record<Pool, number>> = {
   actor: 1,
 };
 
-/** Backoff of a record or a limit that keeps failing: the longest pause is 2^6 times the first. */
+/** Maximum doublings of the backoff of a failing record or limit: the longest pause is 2^6 times the first. */
 const BACKOFF_DOUBLINGS_MAX = 6;
 
-/** Ports of sweeps to the ledger's host. */
 export interface SweepPorts {
   readonly activities: Pick<Activities, "mirrorLimits" | "tellActors" | "writeAccounts" | "writeCaps"> & {
-    /** Payments of one rail: one that hangs holds up none of the other. */
+    /** Executes payments of one rail, so that a hanging rail does not delay the others. */
     executePayments(
       rail: Rail,
       input: { payments: readonly UnfinishedPayment[] },
     ): Promise<readonly Execution[]>;
   };
-  /** Puts a command to the ledger. */
   readonly judge: (command: LedgerCommand) => LedgerReply;
   readonly now: () => number;
   readonly onFailed: (names: readonly string[], error: unknown) => void;
-  /** The run is about to end, and what is begun would end with it. */
+  /** Whether the run is about to end. Anything started would end with it. */
   readonly isEnding: () => boolean;
-  /** Emits a command without an effect: a sweep has ended, or a timer found nothing due. */
+  /** Emits a command without an effect, after a sweep has ended or a timer found nothing due. */
   readonly emitCommand: () => void;
 }
 
@@ -61,30 +62,30 @@ interface Backoff {
   readonly until: number;
 }
 
-/** The pool of activities that something belongs to: for payments, one for each rail. */
+/** Pool of activities. Payments have one for each rail. */
 type Pool = Exclude<Kind, "payment"> | Rail;
 
 /**
- * Executes what was not confirmed in time, since the deciding process may have died. Sweeps run concurrently with
- * updates, so that one rail that is down delays nothing else.
+ * Executes effects that were not confirmed in time, since the deciding process may have died. Sweeps run concurrently
+ * with updates, so that a rail that is down delays nothing else.
  */
 export class LedgerSweeps {
   readonly #ledger: Ledger;
   readonly #settings: SweepSettings;
   readonly #ports: SweepPorts;
-  /** Keys being swept in this run, and the number of their activities. */
+  /** Keys being swept in this run, and the number of activities in each pool. */
   readonly #sweeping = new Set<string>();
   readonly #running: Record<Pool, number> = { ...perRail(() => 0), record: 0, cap: 0, limits: 0, actor: 0 };
   readonly #backoffs = new Map<string, Backoff>();
-  /** Payments that have failed, with their agents, until they are known to have succeeded. */
+  /** Failed payments and their agents, until the payments are known to have succeeded. */
   readonly #failed: Readonly<Record<Rail, Map<string, string>>> = perRail(() => new Map());
-  /** Accounts whose policy is still to be mirrored into their wallets' limits. */
+  /** Accounts whose policy is still to be mirrored to their wallets' limits. */
   readonly #unmirrored = new Set<string>();
   /** Accounts whose agents' actors are still to be told of a pause, a resume or a stop. */
   readonly #untold = new Set<string>();
-  /** Accounts whose change no server has been told of. */
+  /** Accounts with a change that no server was told of. */
   readonly #unshared = new Set<string>();
-  /** No later than when something is due; found out exactly by looking. */
+  /** Lower bound on the time at which something is due. A sweep determines the exact time. */
   nextAt = 0;
 
   constructor(ledger: Ledger, settings: SweepSettings, ports: SweepPorts) {
@@ -98,7 +99,7 @@ export class LedgerSweeps {
     }
   }
 
-  /** An account has changed, and has something due by then. */
+  /** Notes a changed account with work due at `dueAt`. */
   expect(dueAt: number, account: Account): void {
     this.#note(account);
     const { agentId } = account;
@@ -106,24 +107,24 @@ export class LedgerSweeps {
     this.nextAt = Math.min(this.nextAt, isDue ? 0 : dueAt);
   }
 
-  /** The records of these accounts are written by the ledger, without waiting for a server to do it. */
+  /** Writes the records of these accounts without waiting for a server to do it. */
   recordAtOnce(accounts: readonly Account[]): void {
     for (const { agentId } of accounts) this.#unshared.add(agentId);
     if (accounts.length > 0) this.recheck();
   }
 
-  /** Something may be due sooner than `nextAt`. */
+  /** Notes that something may be due before `nextAt`. */
   recheck(): void {
     this.nextAt = 0;
   }
 
-  /** Forgets when it was to look where nothing is due any more, so that no timer runs for what was confirmed. */
+  /** Clears `nextAt` if nothing is due any more, so that no timer runs for confirmed work. */
   rest(now: number): void {
     const { openPayments } = this.#ledger;
     const isOwed = [this.#unmirrored, this.#untold, this.#unshared, this.#backoffs, this.#sweeping].some(
       ({ size }) => size > 0,
     );
-    // A busy ledger is not looked through with each update.
+    // A busy ledger is not scanned with each update.
     if (openPayments > 0 || isOwed) return;
     const { due, nextAt } = dueNow(this.#ledger, this.#settings, now);
     if (due.length === 0 && nextAt === Infinity) this.nextAt = Infinity;
@@ -137,7 +138,7 @@ export class LedgerSweeps {
     set(this.#untold, isOpen && (!isStatusTold || revokedKeyId !== null));
   }
 
-  /** Starts activities for what is due by now. */
+  /** Starts activities for the work that is due. */
   sweep(now: number): void {
     const { due, nextAt } = dueNow(this.#ledger, this.#settings, now, this.#unshared);
     this.nextAt = nextAt;
@@ -173,7 +174,7 @@ export class LedgerSweeps {
     return next;
   }
 
-  /** Whether it is neither being swept nor backing off; if it backs off, it is due again then. */
+  /** Whether an item is neither being swept nor backing off. An item in backoff becomes due at the end of it. */
   #isFree(name: string, now: number): boolean {
     if (this.#sweeping.has(name)) return false;
     const until = this.#backoffs.get(name)?.until ?? 0;
@@ -202,24 +203,24 @@ export class LedgerSweeps {
     void work()
       .catch((error: unknown) => {
         this.#ports.onFailed(names, error);
-        // Payments have a backoff of their own.
+        // Payments have their own backoff.
         if (!some.every(isPayment)) this.#backOff(names, NONE);
       })
       .finally(() => {
         for (const name of names) this.#sweeping.delete(name);
         this.#running[pool] -= 1;
-        // There is capacity for what waits. The ledger's timer stays as it is, unless something is due sooner.
+        // Capacity is free for waiting work. The ledger's timer stays, unless something is due sooner.
         if (!this.#ports.isEnding()) this.sweep(this.#ports.now());
         this.emitCommand();
       });
   }
 
-  /** A command without an effect, since no task but an update's own may end without one. */
+  /** Emits a command without an effect, since only an update's own task may end without one. */
   emitCommand(): void {
     this.#ports.emitCommand();
   }
 
-  /** Items that failed back off, the longer the more often they have failed. */
+  /** Backs off failed items, for longer after each further failure. */
   #backOff(tried: readonly string[], done: ReadonlySet<string>): void {
     for (const name of tried) {
       if (done.has(name)) {
@@ -232,14 +233,17 @@ export class LedgerSweeps {
     }
   }
 
-  /** A rail has responded, here or to a server that confirms a payment: its failed payments are retried sooner. */
+  /**
+   * Retries a rail's failed payments sooner, because the rail has responded here or to a server that confirmed a
+   * payment.
+   */
   railAnswered(rail: Rail): void {
     for (const [transactionId, agentId] of this.#failed[rail]) {
       const account = this.#ledger.accounts.get(agentId);
       if (account === undefined) continue;
       this.nextAt = Math.min(this.nextAt, expedite(account, transactionId, this.#settings));
     }
-    // Each is expedited once.
+    // Each payment is expedited once.
     this.#failed[rail].clear();
   }
 
@@ -247,15 +251,15 @@ export class LedgerSweeps {
     const payments = due.flatMap(({ agentId, transactionId }) => this.#toExecute(agentId, transactionId));
     if (payments.length === 0) return;
     const done = await this.#ports.activities.executePayments(rail, { payments }).catch((error: unknown) => {
-      // A failed payment comes again after the others.
+      // A failed payment is retried after the others.
       for (const { agentId, transactionId } of due) this.#postpone(agentId, transactionId, "failed", rail);
       throw error;
     });
-    // Before new failures are noted: an outcome for one payment says nothing of another in the same activity.
+    // Called before new failures are noted: an outcome of one payment says nothing about another in the same activity.
     if (done.some(({ outcome }) => outcome !== null)) this.railAnswered(rail);
     payments.forEach(({ profile: { agentId }, payment: { request } }, index) => {
       const result = done[index];
-      // A server has executed it meanwhile, or it failed; then it is due again after the others.
+      // A server has executed the payment in the meantime, or it failed; it is then due again after the others.
       if (result === undefined || result.revision === 0) {
         const reason = result?.hasFailed === true ? "failed" : "waits";
         this.#postpone(agentId, request.transactionId, reason, rail);
@@ -268,7 +272,7 @@ export class LedgerSweeps {
     const overdue = this.#overdue(agentId, transactionId);
     if (overdue === undefined) return [];
     const isOverdue = overdue.confirmedRevision >= overdue.payment.revision;
-    // Its approval's workflow has not expired it, or its network has not charged it in time.
+    // The approval's workflow has not expired the payment, or its network has not charged it in time.
     if (isOverdue && (overdue.payment.phase === "held" || isArmed(overdue.payment)))
       this.#ports.judge({ kind: "expire", agentId, transactionId });
     const account = this.#ledger.accounts.get(agentId);
@@ -317,7 +321,7 @@ export class LedgerSweeps {
     this.#backOff(names, new Set(names));
   }
 
-  /** A changed policy is mirrored at once, concurrently with payments: none of them waits for it. */
+  /** Mirrors changed policies at once, concurrently with payments, which do not wait for this. */
   async #limits(due: readonly DueLimits[]): Promise<void> {
     const limits = due.flatMap(({ agentId }) => {
       const account = this.#ledger.accounts.get(agentId);
@@ -338,7 +342,9 @@ export class LedgerSweeps {
     }
   }
 
-  /** Agents' actors are told at once, too: an operator filters by what they show, and a key is theirs to revoke. */
+  /**
+   * Tells agents' actors at once, because operators filter by the actors' state, and only an actor can revoke its key.
+   */
   async #actors(due: readonly DueActor[]): Promise<void> {
     const accounts = due.flatMap(({ agentId }) => {
       const account = this.#ledger.accounts.get(agentId);

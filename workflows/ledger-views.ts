@@ -33,9 +33,7 @@ import type {
   TeamBudgetView,
 } from "../src/messages/ledger.ts";
 
-/** The ledger's queries. */
-
-/** Null: there is no such account, or none any more. */
+/** Returns the account; null if there is none, or none any more. */
 export function accountView(
   ledger: Ledger,
   { agentId, now, payment = null, raiseMc }: AccountQueryInput,
@@ -75,7 +73,7 @@ export function accountView(
   };
 }
 
-/** Rest of an agent's budget and of its limit per day. */
+/** Returns the remainder of an agent's budget and of its daily limit. */
 function ownRestCents({ policy, usage }: Account, at: number, bounds: WindowBounds): number {
   const { budgetCents, dailySpendLimitCents } = policy;
   const ofBudget = remainingOf(budgetCents, usage.spentMc + usage.reservedMc);

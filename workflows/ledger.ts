@@ -60,15 +60,16 @@ export const ledgerStateQuery = defineQuery<LedgerStateView>(LEDGER_STATE_QUERY)
 export const snapshotQuery = defineQuery<SnapshotPage, [SnapshotQueryInput]>(SNAPSHOT_QUERY);
 
 /**
- * A task that gives no command is taken for a mere heartbeat where a worker meets the workflow anew, and runs together with the next
- * one: updates come before what came before them. A later replay keeps the two apart. So no task but an update's own ends without a
- * command: the first one has this marker, and a sweep that ended and a timer that found nothing to do leave one.
+ * Marker of the first task. When a worker meets a workflow anew, Temporal takes a task without commands for a heartbeat
+ * and runs it together with the next one, so updates run before earlier work; a later replay keeps the two apart.
+ * Therefore only an update's own task may end without a command: the first task has this marker, and a finished sweep
+ * or an idle timer emits one.
  */
 const FIRST_TASK = "first-task";
 
 /**
- * A project's ledger: decides about all money of the project, at the levels of agent, team and project at once. It decides in synchronous
- * updates, and what it decided it brings to its end: effects that no one confirms in time it executes by activities.
+ * A project's ledger. It decides about all money of the project, at the levels of agent, team and project at once, in
+ * synchronous updates. It sees its decisions through: effects that nobody confirms in time are executed by activities.
  */
 export async function ledger(input: LedgerInput): Promise<void> {
   patched(FIRST_TASK);
@@ -90,7 +91,7 @@ export async function ledger(input: LedgerInput): Promise<void> {
     `The ledger of project \`${actor.ledger.projectId}\`. The query \`${LEDGER_STATE_QUERY}\` shows caps and totals, \`${ACCOUNT_QUERY}\` an agent's account.`,
   );
   await sweepUntilDone(actor, input.settings);
-  // The task that ends this run has answered its updates already, so no update is lost between two runs.
+  // The task that ends this run has already answered its updates, so none is lost between runs.
   await continueAsNew<typeof ledger>({
     start: { kind: "resume", ledger: packLedger(actor.ledger, Date.now()) },
     settings: input.settings,
@@ -99,14 +100,14 @@ export async function ledger(input: LedgerInput): Promise<void> {
 
 const ACTIVITY_OPTIONS = {
   startToCloseTimeout: "20 seconds",
-  // A failure by then frees its slot, and is retried after the others.
+  // An activity that fails by then frees its slot and is retried after the others.
   scheduleToCloseTimeout: "2 minutes",
   retry: { initialInterval: "1 second", backoffCoefficient: 2, maximumInterval: "1 minute" },
 } as const;
 
 const { tellActors, writeAccounts, writeCaps } = proxyActivities<Activities>(ACTIVITY_OPTIONS);
 
-/** Activities of each rail have a task queue of their own. */
+/** Returns the activities of a rail, which have their own task queue. */
 const activitiesOn = (rail: Rail) =>
   proxyActivities<Activities>({
     ...ACTIVITY_OPTIONS,
@@ -124,7 +125,6 @@ function sweepActivities(): SweepPorts["activities"] {
   };
 }
 
-/** The ledger of this run of the workflow. */
 function actorOf({ settings, start }: LedgerInput): LedgerActor {
   const money =
     start.kind === "resume" ? unpackLedger(start.ledger) : newLedger(start.organizationId, start.projectId);
@@ -137,7 +137,7 @@ function actorOf({ settings, start }: LedgerInput): LedgerActor {
       now: () => Date.now(),
       onFailed: (names, error) => log.warn("a sweep failed and will be repeated", { names, error }),
       isEnding: () => isRollOverDue(settings),
-      // No task but an update's own ends without a command.
+      // Only an update's own task may end without a command.
       emitCommand: () => upsertSearchAttributes([{ key: projectIdKey, value: money.projectId }]),
     },
   );
@@ -148,16 +148,16 @@ function isRollOverDue({ rollOverAfterEvents }: LedgerSettings): boolean {
   return info.continueAsNewSuggested || info.historyLength >= rollOverAfterEvents;
 }
 
-/** Sweeps until this run should end. */
+/** Sweeps until this run ends. */
 async function sweepUntilDone({ sweeps }: LedgerActor, settings: LedgerSettings): Promise<void> {
   const rollOver = (): boolean => isRollOverDue(settings);
-  /** Waits until something is due; whether by its timer. */
+  /** Waits until something is due. Resolves to whether the timer fired. */
   const somethingDue = async (): Promise<boolean> => {
     const waitUntil = sweeps.nextAt;
     const waitMs = waitUntil - Date.now();
     if (waitMs <= 0) return false;
     const isSooner = () => rollOver() || sweeps.nextAt < waitUntil;
-    // A timer that is cancelled costs nothing; each one that is started does.
+    // Cancelling a timer costs nothing, but each start does.
     const isOver = () => isSooner() || sweeps.nextAt === Infinity;
     if (waitMs !== Infinity) return !(await condition(isOver, waitMs));
     await condition(isSooner);
@@ -165,11 +165,11 @@ async function sweepUntilDone({ sweeps }: LedgerActor, settings: LedgerSettings)
   };
   while (!rollOver()) {
     const isTimeUp = await somethingDue();
-    // Updates at hand are answered first, in whatever order handlers and this function run.
+    // Pending updates are answered first, whatever the order of handlers and this function.
     await condition(allHandlersFinished);
     if (rollOver()) return;
     sweeps.sweep(Date.now());
-    // The next timer is a command, too.
+    // If a next timer is started, that is a command too.
     if (isTimeUp && sweeps.nextAt === Infinity) sweeps.emitCommand();
   }
 }

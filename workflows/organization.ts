@@ -7,7 +7,7 @@ const { provisionOrganization } = proxyActivities<Activities>({
   retry: { initialInterval: "1 second", backoffCoefficient: 2, maximumInterval: "1 minute" },
 });
 
-/** Provisions an organization: until it has ended, creates answer `ORG_NOT_READY`. */
+/** Provisions an organization. Until it has ended, creates are answered with `ORG_NOT_READY`. */
 export async function organization(input: OrganizationInput): Promise<void> {
   setCurrentDetails(`Organization \`${input.organizationId}\` is being provisioned.`);
   await provisionOrganization(input);

@@ -3,7 +3,7 @@ import type { Activities } from "../activities/types.ts";
 import type { RailNetworkInput } from "../src/messages/rail-network.ts";
 import { sideTaskQueue } from "../src/messages/task-queues.ts";
 
-/** Plays what a sandbox's network does with a payment after it was sent, each effect at its time. */
+/** Plays the effects of a sandbox's network on a payment after it was sent, each at its time. */
 export async function railNetwork({ effects, rail, transactionId }: RailNetworkInput): Promise<void> {
   const { playNetworkEffect } = proxyActivities<Activities>({
     taskQueue: sideTaskQueue(workflowInfo().taskQueue, "settlements"),

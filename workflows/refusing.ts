@@ -3,8 +3,8 @@ import type { StaleBackup } from "../src/domain/ledger/stale-backup.ts";
 import { STALE, type Refusal, REFUSED } from "../src/messages/guards/refusals.ts";
 
 /**
- * For validators of updates, which must be synchronous: an update that is refused leaves nothing in the history, and its sender
- * gets the reason.
+ * Throws a refusal in an update's validator, which must be synchronous. A refused update leaves no history, and its
+ * sender gets the reason.
  */
 export function refuse(refusal: Refusal | null): void {
   if (refusal === null) return;
@@ -13,7 +13,7 @@ export function refuse(refusal: Refusal | null): void {
   throw ApplicationFailure.create({ type: REFUSED, message, nonRetryable: true, details: [refusal] });
 }
 
-/** Refuses updates of a ledger, or for records, from a backup: nothing may be decided then. */
+/** Refuses updates if the ledger or the records are from a backup, since nothing may be decided then. */
 export function refuseStaleBackup(stale: StaleBackup | null): void {
   if (stale === null) return;
   throw ApplicationFailure.create({

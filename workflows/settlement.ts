@@ -17,12 +17,12 @@ import { shownName } from "./shown-name.ts";
 
 export const settlementStateQuery = defineQuery<SettlementStateView>(STATE_QUERY);
 
-/** Questions to the rail in one run; then the workflow goes on as new, so that its history stays small. */
+/** Maximum queries to the rail in one run. The workflow then continues as new, which keeps its history short. */
 const POLLS_PER_RUN_MAX = 200;
 
 /**
- * Follows a payment that its rail has taken but not finished, until nothing more can become of it: asks at a slowing
- * pace, and never sends again.
+ * Follows a payment that its rail has accepted but not finished, until it is final. Queries at increasing intervals and
+ * never sends again.
  */
 export async function settlement(input: SettlementInput): Promise<Payment> {
   const { followPayment } = proxyActivities<Activities>({

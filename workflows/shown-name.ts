@@ -1,6 +1,6 @@
 /**
- * An agent's name for the Markdown of a workflow's details: as it was chosen, and never a link, an image or a
- * line of its own, nor turned around by invisible characters.
+ * Returns an agent's name for the Markdown of a workflow's details: as it was chosen, but never a link, an image or a
+ * separate line, nor reversed by invisible characters.
  */
 export const shownName = (name: string): string =>
   name

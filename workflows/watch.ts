@@ -4,7 +4,7 @@ import { perRail } from "../src/domain/ledger/payment.ts";
 import type { Watch } from "../src/messages/delivery.ts";
 import { sideTaskQueue } from "../src/messages/task-queues.ts";
 
-/** Passes in one run; then the workflow continues as new, so that its history stays small. */
+/** Maximum passes in one run. The workflow then continues as new, which keeps its history short. */
 const PASSES_PER_RUN_MAX = 100;
 
 const WHAT = {
@@ -13,12 +13,15 @@ const WHAT = {
   networks: "Books what payment networks did and no hint told.",
 } as const satisfies Record<Watch, string>;
 
-/** Networks' books are read so often, in case that hints were lost. */
+/** Interval at which networks' books are read, in case hints were lost. */
 const NETWORKS_READ_EVERY = "1 hour";
-/** Each time so much is read again, since clocks differ and writes are late. */
+/** Overlap of consecutive reads, since clocks differ and writes may be late. */
 const OVERLAP_MS = 600_000;
 
-/** Keeps one worker at a time on a watch, for good; another takes over when it dies. `since`: epoch milliseconds of each rail, of networks alone. */
+/**
+ * Keeps one worker on a watch permanently; another takes over if that worker dies. `since`: epoch milliseconds for each
+ * rail, used only for networks.
+ */
 export async function watch(what: Watch, since = perRail(() => Date.now())): Promise<void> {
   const { bookNetworks, watchDeposits, watchEvents } = proxyActivities<Activities>({
     taskQueue: sideTaskQueue(workflowInfo().taskQueue, what === "networks" ? "settlements" : "webhooks"),

@@ -7,10 +7,10 @@ const { eraseWebhookSecret, replayWebhooks } = proxyActivities<Activities>({
   retry: { initialInterval: "1 second", backoffCoefficient: 2, maximumInterval: "1 minute" },
 });
 
-/** Steps in one run; then the workflow goes on as new, so that its history stays small. */
+/** Maximum steps in one run. The workflow then continues as new, which keeps its history short. */
 const STEPS_PER_RUN_MAX = 200;
 
-/** Waits until a rotated signing secret is good no more, and forgets it. */
+/** Waits until a rotated signing secret has expired, then erases it. */
 export async function secretExpiry(input: SecretExpiryInput): Promise<void> {
   setCurrentDetails(
     `The rotated secret of endpoint \`${input.endpointId}\` signs until ${new Date(input.expiresAt).toISOString()}.`,
@@ -20,7 +20,7 @@ export async function secretExpiry(input: SecretExpiryInput): Promise<void> {
   setCurrentDetails(`The rotated secret of endpoint \`${input.endpointId}\` is **erased**.`);
 }
 
-/** Sends an endpoint what it missed, some events at a time. */
+/** Sends an endpoint the events that it missed, in batches. */
 export async function replay(input: ReplayInput): Promise<void> {
   for (let step = 0; step < STEPS_PER_RUN_MAX; step += 1) {
     setCurrentDetails(`Endpoint \`${input.endpointId}\` is being sent what it missed.`);

@@ -2,9 +2,12 @@ import { Command, InvalidArgumentError, Option } from "commander";
 import { PlainError, shownOf } from "../../src/lib/plain-error.ts";
 import type { SetPlanInput } from "./set-plan.ts";
 
-// Each command loads what it needs by itself, so that none waits for what the others need.
+// Each command imports its own dependencies, so that none loads those of the others.
 
-/** Longer than an actor leaves something undone before it does it itself, and than that takes. */
+/**
+ * Default time for which work in flight may look like a difference. Exceeds the time an actor waits before it completes
+ * unfinished work itself, plus the time for that work.
+ */
 const PATIENCE_SECONDS = 20;
 
 const positive = (value: string): number => {
@@ -18,13 +21,12 @@ const percent = (value: string): number => {
   return number;
 };
 
-/** Time in which a new build's workers start. */
+/** Default time for a new build's workers to start. */
 const WORKERS_SECONDS = 120;
 
 const sayLine = (line: string): void => void process.stderr.write(`${line}\n`);
 const sayEntries = (entries: number): void => void process.stderr.write(`${entries} entries …\n`);
 
-/** Every command with its options. */
 export const program = new Command("admin").description(
   "Administers a running service. Run it on the machine of `npm start` (with the same DATA_DIR), or with MONGODB_URI, TEMPORAL_ADDRESS and TEMPORAL_NAMESPACE set.",
 );
@@ -285,7 +287,10 @@ interface CreateOrganizationOptions {
   readonly mcpPerMinute?: number;
 }
 
-/** Runs the admin command that the arguments name, and ends the process: 0, or 1 and a line on standard error. */
+/**
+ * Runs the admin command named by the arguments, then exits the process: with 0, or with 1 and a line on standard
+ * error.
+ */
 export async function runAdminCommand(args: readonly string[]): Promise<never> {
   try {
     await program.parseAsync(args, { from: "user" });

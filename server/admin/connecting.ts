@@ -9,12 +9,12 @@ import { payloadKeysOf } from "../../src/temporal/payload-keys.ts";
 import { PlainError } from "../../src/lib/plain-error.ts";
 import { isTemporalNamed, readTemporal } from "../temporal-settings.ts";
 
-/** Why an admin command did nothing, in a line for the operator. */
+/** Why an admin command did nothing, as one line for the operator. */
 export class AdminError extends PlainError {
   override readonly name = "AdminError";
 }
 
-/** Does an admin command's work on the service's engines, and lets go of them. */
+/** Runs an admin command's work with open connections to the service's engines, and closes them afterwards. */
 export async function connected<T>(
   env: NodeJS.ProcessEnv,
   work: (connections: Connections, masterKey: MasterKey) => Promise<T>,
@@ -37,10 +37,10 @@ export async function connected<T>(
   }
 }
 
-/** Whether the databases are the all-in-one's own, so that the master key lies beside them. */
+/** Whether the databases are embedded, so that the master key is in the same directory. */
 const isEmbedded = (env: NodeJS.ProcessEnv): boolean => env["MONGODB_URI"] === undefined;
 
-/** Connects to MongoDB alone, for a command that only looks into the database. */
+/** Connects to MongoDB only, for a command that needs nothing else. */
 export async function connectedToMongo<T>(
   env: NodeJS.ProcessEnv,
   work: (there: { readonly db: Db; readonly evmRpcUrl: string | null }) => Promise<T>,
@@ -63,7 +63,7 @@ async function runningService(env: NodeJS.ProcessEnv): Promise<RuntimeFile> {
   );
 }
 
-/** The service that runs on the DATA_DIR, or the engines that the environment names. */
+/** Returns the addresses of the service running on DATA_DIR, or of the engines named by the environment. */
 async function addressesOf(env: NodeJS.ProcessEnv): Promise<Addresses> {
   if (!isEmbedded(env) && isTemporalNamed(env)) return readAddresses(env);
   const running = await runningService(env);

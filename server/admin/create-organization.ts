@@ -11,12 +11,12 @@ import type { Passwords } from "../../src/identity/passwords.ts";
 import type { Connections } from "../../src/store/connections.ts";
 import { AdminError, connected } from "./connecting.ts";
 
-/** Maximum time for provisioning before the command gives up. */
-const PROVISIONING_MS = 60_000;
+/** Timeout for provisioning. */
+const PROVISIONING_TIMEOUT_MS = 60_000;
 
 /**
- * `create-organization`: the organization, its owner, its default project and team. Answers when the organization is
- * ready. Repeated after a crash it finishes the same organization.
+ * `create-organization`: creates the organization, its owner, its default project and team. Returns when the
+ * organization is ready. Repeated after a crash, it completes the same organization.
  */
 export const createOrganization = (
   env: NodeJS.ProcessEnv,
@@ -29,7 +29,6 @@ export const createOrganization = (
     return await createOrganizationOn(connections, accessProofs, input, occasion);
   });
 
-/** Creates an organization on open connections. */
 export async function createOrganizationOn(
   connections: Connections,
   accessProofs: AccessProofs,
@@ -57,9 +56,9 @@ async function provision({ addresses, temporal }: Connections, created: CreatedO
   const { organizationId, projectId, teamId } = created;
   const actors = new TemporalActors(new TemporalCalls(temporal, addresses.taskQueue));
   const input = { organizationId, defaultProjectId: projectId, defaultTeamId: teamId };
-  if (await actors.provision(input, PROVISIONING_MS)) return;
-  const seconds = PROVISIONING_MS / 1_000;
+  if (await actors.provision(input, PROVISIONING_TIMEOUT_MS)) return;
+  const seconds = PROVISIONING_TIMEOUT_MS / 1_000;
   throw new AdminError(
-    `The organization is not ready after ${seconds} s; does a worker run? The same command again goes on waiting.`,
+    `The organization is not ready after ${seconds} s; does a worker run? Repeat the command to keep waiting.`,
   );
 }

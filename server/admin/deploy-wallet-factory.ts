@@ -7,15 +7,15 @@ import { loadMasterKey } from "../../src/secrets/load-master-key.ts";
 import { recordCommand } from "./record-command.ts";
 import { AdminError, connected } from "./connecting.ts";
 
-/** Maximum time for the chain to confirm it. A repeated command goes on waiting. */
-const DEPLOYED_MS = 300_000;
+/** Timeout for the chain's confirmation. A repeated command continues to wait. */
+const CONFIRMATION_TIMEOUT_MS = 300_000;
 
 const now = (): Date => new Date();
 
 /**
- * `deploy-wallet-factory`: puts the contract that makes agents' wallets on the chain of `EVM_RPC_URL`, by the service's key
- * and through its record of transactions, so that it may run beside the service. Where it is there already, by whomever,
- * nothing is sent: its address is the same on every chain.
+ * `deploy-wallet-factory`: deploys the contract that creates agents' wallets on the chain of `EVM_RPC_URL`. Uses the
+ * service's key and record of transactions, so it may run beside the service. Sends nothing if the contract is already
+ * there, whoever deployed it: its address is the same on every chain.
  */
 export const deployWalletFactory = (env: NodeJS.ProcessEnv): Promise<{ readonly factory: string }> =>
   connected(env, async ({ addresses, db }) => {
@@ -34,7 +34,7 @@ export const deployWalletFactory = (env: NodeJS.ProcessEnv): Promise<{ readonly 
       auditLog: new AuditAppender(db, auditSeal(masterKey.deriveKeys("audit-log"))),
     });
     if (wallets === null) throw new AdminError("Set EVM_RPC_URL to the chain's JSON-RPC endpoint.");
-    const { address, isDeployed } = await wallets.deployFactory(DEPLOYED_MS);
+    const { address, isDeployed } = await wallets.deployFactory(CONFIRMATION_TIMEOUT_MS);
     if (isDeployed) {
       await recordCommand(db, masterKey, {
         via: "deploy-wallet-factory",
@@ -44,8 +44,8 @@ export const deployWalletFactory = (env: NodeJS.ProcessEnv): Promise<{ readonly 
       });
       return { factory: address };
     }
-    const seconds = DEPLOYED_MS / 1_000;
+    const seconds = CONFIRMATION_TIMEOUT_MS / 1_000;
     throw new AdminError(
-      `The factory is not on the chain after ${seconds} s; does the service's key have gas? The same command again goes on waiting.`,
+      `The factory is not on the chain after ${seconds} s; does the service's key have gas? Repeat the command to keep waiting.`,
     );
   });

@@ -5,16 +5,16 @@ import { readConfig } from "../config.ts";
 import { loadMasterKey, MASTER_KEY_FILE_NAME } from "../../src/secrets/load-master-key.ts";
 import type { MasterKey } from "../../src/secrets/master-key.ts";
 
-/** Returns the master key of a command whose audit entry it seals, and refuses to begin without one. */
+/** Returns the master key that seals a command's audit entry. Throws if there is none. */
 export async function requireMasterKey(env: NodeJS.ProcessEnv): Promise<MasterKey> {
   const masterKey = await findMasterKey(env);
   if (masterKey !== null) return masterKey;
   throw new AdminError(
-    "This changes something, so it leaves an entry in the audit log: set MASTER_KEY, or DATA_DIR to the service's folder.",
+    "This command writes to the audit log: set MASTER_KEY, or DATA_DIR to the service's folder.",
   );
 }
 
-/** The service's master key for a command beside it: the environment's, or DATA_DIR's; null: neither is there. Makes none. */
+/** Returns the service's master key from the environment or DATA_DIR; null if neither has one. Never creates a key. */
 export async function findMasterKey(env: NodeJS.ProcessEnv): Promise<MasterKey | null> {
   const { dataDir, masterKey: setting } = readConfig(env, "127.0.0.1");
   const isInFile = (await readIfThere(join(dataDir, MASTER_KEY_FILE_NAME))) !== null;

@@ -10,7 +10,7 @@ import { AdminError, connectedToMongo } from "./connecting.ts";
 import { withoutEntry } from "./record-command.ts";
 import { requireMasterKey } from "./master-key.ts";
 
-/** Dependencies of a command about one person's account. */
+/** Dependencies of a command on one person's account. */
 export interface AccountCommand {
   readonly db: Db;
   readonly masterKey: MasterKey;
@@ -18,7 +18,7 @@ export interface AccountCommand {
   readonly held: FactorsHeld;
 }
 
-/** Runs a command on the only account of an e-mail: with the database, the verified master key and the account. */
+/** Runs a command on the only account with an e-mail. Verifies the master key first. */
 export const withOnlyAccount = <T>(
   env: NodeJS.ProcessEnv,
   email: string,
@@ -38,8 +38,8 @@ export const withOnlyAccount = <T>(
   });
 
 /**
- * The account that has this e-mail, in the organization that is named or in whichever there is. Throws `AdminError` where
- * there is none, or several: which one is meant is never guessed.
+ * Returns the account with this e-mail, in the named organization or in any. Throws `AdminError` if there is none or
+ * several: the command never guesses.
  */
 async function onlyAccount(
   context: Pick<AuthContext, "collections">,
@@ -54,6 +54,9 @@ async function onlyAccount(
   throw new AdminError(`${email} has accounts in several organizations; name one by --organization: ${ids}`);
 }
 
-/** Why a command has changed nothing: a new proof would make good what something else has written. */
+/**
+ * Message of a command that changed nothing: a new proof would validate changes made by something other than the
+ * service.
+ */
 export const notDone = (email: string): string =>
   `${email} was removed meanwhile, or its record was changed by hand: \`npm run admin -- reconcile\` says which.`;

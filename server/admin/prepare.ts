@@ -14,19 +14,21 @@ import { AdminError, connected } from "./connecting.ts";
 
 const CALL_TIMEOUT_MS = 10_000;
 
-/** Time in which all frontends know a new namespace or search attribute: they refresh their caches every 10 to 60 s. */
+/**
+ * Timeout for all frontends to learn of a new namespace or search attribute: they refresh their caches every 10 to 60
+ * s.
+ */
 const KNOWN_TIMEOUT_MS = 120_000;
 const KNOWN_INTERVAL_MS = 500;
 
 const SECONDS_PER_DAY = 86_400;
 
-/** Numbers of gRPC. */
+/** gRPC status codes. */
 const [NOT_FOUND, ALREADY_EXISTS, PERMISSION_DENIED, UNIMPLEMENTED, UNAUTHENTICATED] = [5, 6, 7, 12, 16];
 const NOT_ALLOWED: readonly (number | null)[] = [PERMISSION_DENIED, UNIMPLEMENTED, UNAUTHENTICATED];
 
 const codeOf = (error: unknown): number | null => (isGrpcServiceError(error) ? error.code : null);
 
-/** Parts that were missing and are there now. */
 export interface Prepared {
   readonly namespace: string;
   readonly namespaceCreated: boolean;
@@ -34,7 +36,7 @@ export interface Prepared {
   readonly indexesCreated: number;
 }
 
-/** `prepare`: makes the engines ready for a first start, or for a newer version's. Does nothing where nothing is missing. */
+/** `prepare`: readies the engines for a first start or for a newer version. Does nothing if nothing is missing. */
 export const prepare = (env: NodeJS.ProcessEnv): Promise<Prepared> =>
   connected(env, async (connections) => {
     const { retention } = readConfig(env, "127.0.0.1");
@@ -55,7 +57,10 @@ export const prepare = (env: NodeJS.ProcessEnv): Promise<Prepared> =>
     };
   });
 
-/** Whether it was created. Credentials that may not look are taken for those of a namespace that is there. */
+/**
+ * Creates the namespace if it is missing. Returns whether it was created. Credentials that may not look it up are
+ * assumed to belong to an existing namespace.
+ */
 async function ensureNamespace(
   { addresses: { temporalNamespace: namespace }, temporal: { workflowService } }: Connections,
   { namespace: { retentionDays } }: TemporalDevConfig,
@@ -98,7 +103,7 @@ async function ensureAttributes(
     } catch (error) {
       const code = codeOf(error);
       if (NOT_ALLOWED.includes(code)) return refuseMissing(connections, searchAttributes, error);
-      // A frontend that does not know the new namespace yet.
+      // This frontend does not know the new namespace yet.
       if (code !== NOT_FOUND) throw error;
     }
     if (performance.now() > untilMs)
@@ -109,7 +114,7 @@ async function ensureAttributes(
   }
 }
 
-/** Credentials that may not register anything do where nothing is missing. */
+/** Throws if a search attribute is missing. Credentials that may not register attributes suffice if none is. */
 async function refuseMissing(
   connections: Connections,
   searchAttributes: TemporalDevConfig["searchAttributes"],

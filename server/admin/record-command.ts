@@ -11,8 +11,8 @@ import type { MasterKey } from "../../src/secrets/master-key.ts";
 import { verifyMasterKey } from "../../src/secrets/verify-master-key.ts";
 
 /**
- * The transactions of a command whose entry was kept before it began: they carry none. No request of the service is given
- * these.
+ * Runs transactions without an audit entry, for a command that wrote its entry before it began. Never given to the
+ * service's requests.
  */
 export const withoutEntry =
   (transaction: Transaction): AuditedTransaction =>
@@ -22,7 +22,7 @@ export const withoutEntry =
 export interface Command {
   /** The organization whose chain has the entry; missing: the service's own. */
   readonly organizationId?: string;
-  /** As it is called on the command line. */
+  /** Name on the command line. */
   readonly via: string;
   readonly action: string;
   readonly resource: { readonly type: string; readonly id: string | null };
@@ -30,7 +30,7 @@ export interface Command {
   readonly after: unknown;
 }
 
-/** Leaves an entry of an operator's command that changed something, of the service itself or of an organization. */
+/** Writes the audit entry of an operator's command that changed the service itself or an organization. */
 export async function recordCommand(db: Db, masterKey: MasterKey, command: Command): Promise<void> {
   await verifyMasterKey(db, masterKey);
   await createIndexes(db, AUDIT_INDEXES);

@@ -4,7 +4,6 @@ import { AdminError } from "./connecting.ts";
 import { recordCommand } from "./record-command.ts";
 import { notDone, withOnlyAccount } from "./only-account.ts";
 
-/** The account whose password was reset, and the number of sessions that ended. */
 export interface PasswordReset {
   readonly userId: string;
   readonly organizationId: string;
@@ -13,9 +12,9 @@ export interface PasswordReset {
 }
 
 /**
- * `reset-password`: for a person who can't sign in any more, such as the last owner, who can't be invited again. Their sessions
- * end; their second factors stay. The entry in their organization's audit log comes first, so that no crash leaves a reset
- * without one; one that is not followed by a reset says more than was done, and the same command again does it.
+ * `reset-password`: for a person who cannot sign in any more, such as the last owner, who cannot be invited again. Ends
+ * their sessions; their second factors stay. The audit entry comes first, so that no crash leaves a reset without one.
+ * If the reset itself fails, the entry overstates what was done, and repeating the command completes it.
  */
 export const resetPassword = (
   env: NodeJS.ProcessEnv,

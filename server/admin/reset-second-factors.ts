@@ -4,13 +4,13 @@ import { AdminError } from "./connecting.ts";
 import { recordCommand } from "./record-command.ts";
 import { notDone, withOnlyAccount } from "./only-account.ts";
 
-/** There are no concurrent requests in this process. */
-const LOCK_WAIT_MS = 1_000;
+/** This process has no concurrent requests. */
+const LOCK_TIMEOUT_MS = 1_000;
 
 /**
- * `reset-second-factors`: for a person who has lost their only second factor and can't step up any more to enrol another.
- * Its entry in their organization's audit log comes first, so that no crash leaves a reset without one; one that is not
- * followed by a reset says more than was done, and the same command again does it.
+ * `reset-second-factors`: for a person who has lost their only second factor and cannot step up to enrol another. The
+ * audit entry comes first, so that no crash leaves a reset without one. If the reset itself fails, the entry overstates
+ * what was done, and repeating the command completes it.
  */
 export const resetSecondFactors = (
   env: NodeJS.ProcessEnv,
@@ -26,7 +26,7 @@ export const resetSecondFactors = (
       before: held.factors,
       after: { passkeys: [], totp: false },
     });
-    const reset = await resetFactors({ ...context, mutex: new KeyedMutex(LOCK_WAIT_MS) }, held.userId);
+    const reset = await resetFactors({ ...context, mutex: new KeyedMutex(LOCK_TIMEOUT_MS) }, held.userId);
     if (!reset.ok) throw new AdminError(notDone(email));
     return reset.value;
   });

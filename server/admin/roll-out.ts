@@ -6,9 +6,9 @@ import { AdminError, connected } from "./connecting.ts";
 
 export interface RollOutOptions {
   readonly buildId: string;
-  /** Part of the workflows that go to the version while another one stays current; null: it becomes current. */
+  /** Share of workflows that go to the version while another stays current; null makes it current. */
   readonly percentage: number | null;
-  /** Maximum wait for workers of the version to poll. */
+  /** Timeout for the version's workers to start polling. */
   readonly patienceMs: number;
   readonly onProgress: (line: string) => void;
 }
@@ -17,7 +17,7 @@ export interface RolledOut {
   readonly deployment: string;
   readonly buildId: string;
   readonly percentage: number;
-  /** The build that was in its place; null: none, or workers without versions. */
+  /** Build that was current before; null for none or for unversioned workers. */
   readonly previousBuildId: string | null;
 }
 
@@ -25,10 +25,10 @@ const IDENTITY = "admin roll-out";
 const CALL_TIMEOUT_MS = 10_000;
 const RETRY_INTERVAL_MS = 500;
 
-/** Numbers of gRPC with which Temporal refuses a version whose workers do not poll all task queues yet. */
+/** gRPC codes with which Temporal refuses a version whose workers do not poll all task queues yet. */
 const [NOT_FOUND, FAILED_PRECONDITION] = [5, 9];
 
-/** `roll-out`: gives tasks to the workers of a build, once they poll. */
+/** `roll-out`: routes tasks to a build's workers once they poll. */
 export const rollOut = (env: NodeJS.ProcessEnv, options: RollOutOptions): Promise<RolledOut> =>
   connected(env, async (connections) => {
     const { buildId, onProgress, patienceMs } = options;
@@ -42,7 +42,7 @@ export const rollOut = (env: NodeJS.ProcessEnv, options: RollOutOptions): Promis
         if (code !== NOT_FOUND && code !== FAILED_PRECONDITION) throw error;
         if (performance.now() > untilMs) {
           throw new AdminError(
-            `No workers with WORKER_BUILD_ID=${buildId} poll for all tasks (${firstLineOf(error.details)}); the version stays as it is.`,
+            `No workers with WORKER_BUILD_ID=${buildId} poll for all tasks (${firstLineOf(error.details)}); the current version is unchanged.`,
           );
         }
         if (tries === 1) onProgress(`waiting for workers with WORKER_BUILD_ID=${buildId} …`);

@@ -4,19 +4,19 @@ import { ChainRpc, ChainUnreachable, type FoundTransaction, WrongChain } from ".
 import type { AnchorTransaction } from "../../src/domain/audit/anchor.ts";
 import type { ChainSettings } from "../chain.ts";
 
-/** The chain's answers about the roots that the anchor file claims are on it. */
+/** The chain's answers about the roots that the anchor file claims are on the chain. */
 export interface OnChain {
   readonly confirmed: number;
-  /** Not mined, or on another chain than the one that is set up. */
+  /** Transactions not mined, or on a chain other than the configured one. */
   readonly unseen: number;
-  /** Transactions with other content, or by another sender. */
+  /** Transactions with other content or from another sender. */
   readonly wrong: readonly string[];
   readonly reachable: boolean;
 }
 
 const READ_AT_ONCE = 50;
 
-/** Asks the chain, where one is set up and answers, for every transaction that the file names. */
+/** Looks up every transaction named in the file, if a chain is configured and answers. */
 export async function rootsOnChain(
   chain: ChainSettings | null,
   transactions: readonly AnchorTransaction[],
@@ -30,7 +30,7 @@ export async function rootsOnChain(
     const reading = {
       rpc,
       chain: caip2Of(await rpc.answer(rpc.client.getChainId())),
-      // Its key may be another one by now; what it sent before, its outbox knows.
+      // The service's key may have changed since. The outbox has the addresses of earlier keys.
       own: new Set([chain.signer.address, ...recorded.map(({ from }) => from)].map(lowered)),
       hashesOf: hashesByRoot(recorded),
     };
@@ -57,7 +57,7 @@ interface Reading {
   /** Addresses of the service's keys. */
   readonly own: ReadonlySet<string>;
   /**
-   * Further transactions signed with a root since its line was written: with a higher fee, or under another nonce.
+   * Replacement transactions of a root, signed since its line was written: with a higher fee, or under another nonce.
    */
   readonly hashesOf: ReadonlyMap<string, readonly string[]>;
 }
@@ -73,7 +73,7 @@ async function rootOn(reading: Reading, line: AnchorTransaction): Promise<"confi
   const named = await rootIn(reading, line, line.hash);
   if (named !== "unseen") return named;
   for (const hash of reading.hashesOf.get(line.root) ?? []) {
-    // A further transaction that the records name counts only if it contains the root.
+    // A further transaction found in the records counts only if it contains the root.
     if ((await rootIn(reading, line, hash)) === "confirmed") return "confirmed";
   }
   return "unseen";
@@ -89,7 +89,9 @@ async function rootIn(
   return isOwn(transaction, line, own) && transaction.data === rootData(line.root) ? "confirmed" : "wrong";
 }
 
-/** From the service's key to itself. A sealed line's word for whose key that was is enough. */
+/**
+ * Whether a transaction is from the service's key to itself. A sealed line is sufficient evidence of whose key it was.
+ */
 function isOwn({ from, to }: FoundTransaction, line: AnchorTransaction, own: Reading["own"]): boolean {
   const sender = lowered(from);
   if (lowered(line.from) !== sender || lowered(to ?? "") !== sender) return false;

@@ -27,16 +27,16 @@ import { requireMasterKey } from "./master-key.ts";
 import { recordCommand } from "./record-command.ts";
 
 export interface RotateOptions extends RotationOptions {
-  /** Changes nothing. */
+  /** Whether this is a dry run. */
   readonly isCheck: boolean;
-  /** A key that is given up with what still needs it. */
+  /** Key to give up together with everything that still needs it. */
   readonly retire: string | null;
   readonly newSessionKey: boolean;
 }
 
 export interface KeyReport {
   readonly id: string;
-  /** `unused`: it was never the first one, so nothing is made under it. */
+  /** `unused`: the key was never the newest, so nothing was made with it. */
   readonly state: "newest" | "older" | "retired" | "unused";
   readonly neededBy: Needs;
 }
@@ -44,18 +44,21 @@ export interface KeyReport {
 export interface RotationReport {
   readonly keys: readonly KeyReport[];
   readonly rotated: number;
-  /** Values that open and verify under no key, by what they are. They were changed by something else than the service. */
+  /** Values that no key opens or verifies, by kind. Something other than the service changed them. */
   readonly unreadable: Needs;
 }
 
-/** `rotate-master-key`: seals everything anew under the newest master key, and retires the older ones that nothing needs. */
+/**
+ * `rotate-master-key`: re-seals everything under the newest master key, and retires older keys that nothing needs any
+ * more.
+ */
 export const rotateMasterKey = (env: NodeJS.ProcessEnv, options: RotateOptions): Promise<RotationReport> =>
   connectedToMongo(env, async ({ db }) => {
     const masterKey = await requireMasterKey(env);
     await verifyMasterKey(db, masterKey, new Date(), { remembers: !options.isCheck });
     const { retire } = options;
     if (retire !== null && (retire === masterKey.newestId || !masterKey.ids.includes(retire))) {
-      throw new AdminError(`--retire: ${retire} is no older key of ${masterKey.source}.`);
+      throw new AdminError(`--retire: ${retire} is not an older key of ${masterKey.source}.`);
     }
     const results = options.isCheck ? [] : await rotateAll(db, masterKey, options);
     const unreadable = sumsOf(results, (each) => each.unreadable);
@@ -110,7 +113,7 @@ async function rotateAll(db: Db, masterKey: MasterKey, options: RotationOptions)
   return [...sealed, ...proven];
 }
 
-/** New proofs of records that decide who may do what; a changed one gets none. */
+/** Makes new proofs for records that decide access. An altered record gets none. */
 function reproving(db: Db, proofs: AccessProofs, kind: AccessKind): Renewing<{ readonly _id: string }> {
   const { collection: name, path } = ACCESS_RECORDS[kind];
   const collection = db.collection<{ readonly _id: string }>(name, { readPreference: "primary" });
@@ -124,7 +127,7 @@ function reproving(db: Db, proofs: AccessProofs, kind: AccessKind): Renewing<{ r
   };
 }
 
-/** New proofs of an agent's record. One that was changed in MongoDB alone gets none. */
+/** Returns new proofs of an agent's record; null if it was altered in MongoDB. */
 function renewed(proofs: AgentProofs, agent: AgentDocument) {
   const { _id, key, proof } = agent;
   if (!proofs.isAgentGenuine(agent)) return null;
@@ -143,7 +146,7 @@ function sumsOf(results: readonly Rotated[], count: (each: Rotated) => number): 
   return sums;
 }
 
-/** A value that no key opens needs none. */
+/** Reports what still needs each key. A value that no key opens needs none. */
 async function reportsOn(db: Db, masterKey: MasterKey, unreadable: Needs): Promise<KeyReport[]> {
   const known = await knownKeys(db).find().sort({ since: -1 }).toArray();
   const ids = [...new Set([...masterKey.ids, ...known.map(({ _id }) => _id)])];

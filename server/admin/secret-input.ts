@@ -3,14 +3,14 @@ import { text } from "node:stream/consumers";
 import { Writable } from "node:stream";
 
 /**
- * A secret from standard input, since arguments can be read by everybody on the machine: prompted for without an echo at a
- * terminal, else everything that comes, but for the end of its line.
+ * Reads a secret from standard input, since everybody on the machine can read arguments. At a terminal it prompts
+ * without echo; otherwise it reads all input without the final line break.
  */
 export async function readSecret(question: string): Promise<string> {
   const { stdin } = process;
   if (!stdin.isTTY) return (await text(stdin)).replace(/\r?\n$/, "");
   process.stderr.write(`${question}: `);
-  // Nothing that is typed is shown.
+  // Discards the echo.
   const output = new Writable({ write: (_chunk, _encoding, done) => done() });
   const lines = createInterface({ input: stdin, output, terminal: true });
   try {

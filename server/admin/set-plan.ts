@@ -6,7 +6,7 @@ import { AdminError, connectedToMongo } from "./connecting.ts";
 import { requireMasterKey } from "./master-key.ts";
 import { recordCommand } from "./record-command.ts";
 
-/** Arguments of the command, not validated yet. */
+/** Arguments of the command, not yet validated. */
 export interface SetPlanInput {
   readonly organization: string;
   readonly plan: string;
@@ -14,7 +14,6 @@ export interface SetPlanInput {
   readonly mcpPerMinute?: number;
 }
 
-/** The plan that now holds, with its limits. */
 export interface PlanSet {
   readonly organizationId: string;
   readonly plan: Plan;
@@ -25,8 +24,8 @@ export interface PlanSet {
 const inputSchema = z.object(planFields).superRefine(checkCustomLimits);
 
 /**
- * `set-plan`: changes an organization's plan. Custom limits that are not named end. The entry in the organization's audit
- * log comes first, so that no crash leaves a change without one; the same command again completes it.
+ * `set-plan`: changes an organization's plan. Custom limits that are not named are removed. The audit entry comes
+ * first, so that no crash leaves a change without one; repeating the command completes it.
  */
 export const setPlan = (
   env: NodeJS.ProcessEnv,

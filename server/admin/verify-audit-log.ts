@@ -21,35 +21,34 @@ import { type OnChain, rootsOnChain } from "./roots-on-chain.ts";
 
 export interface VerifyOptions {
   readonly organization?: string | undefined;
-  /** Whether it is fine that there are no anchors at all: then the end of any chain may have been cut off. */
+  /** Accepts a log without any anchors. The end of any chain may then have been cut off. */
   readonly withoutAnchors?: boolean | undefined;
   /** Called with the number of entries checked so far. */
   readonly onProgress?: (entries: number) => void;
 }
 
-/** Result of a verification. */
 export interface AuditVerdict {
   readonly unbroken: boolean;
   readonly entries: number;
   readonly anchors: number;
   readonly chains: number;
-  /** The first broken entry of each chain that is broken. */
+  /** First broken entry of each broken chain. */
   readonly broken: readonly ChainReport[];
-  /** Organizations whose chain is gone with its first entry. */
+  /** Organizations whose chain is missing from its first entry on. */
   readonly vanished: readonly string[];
-  /** Indexes of the log that are missing or altered: lists may leave entries out, and one may be there twice. */
+  /** Missing or altered indexes of the log. Without them lists may omit entries, and an entry may exist twice. */
   readonly indexes: readonly string[];
   readonly anchorFile: {
     readonly path: string;
-    /** There are entries, and no anchor of this service, without the option that allows it. */
+    /** There are entries but no anchors of this service, and the option that allows this is not set. */
     readonly isLacking: boolean;
-    /** Lines that a crash left incomplete; they break nothing. */
+    /** Lines that a crash left incomplete. They break nothing. */
     readonly tornLines: readonly number[];
     readonly unreadableLines: readonly number[];
     readonly forgedLines: readonly number[];
-    /** Roots that other anchors name, but whose own anchors are not in the file. */
+    /** Roots named by other anchors whose own anchors are not in the file. */
     readonly missingAnchors: readonly string[];
-    /** Roots that are on the chain, by the file's word or the outbox's, but whose anchors are not in the file. */
+    /** Roots that are on the chain according to the file or the outbox, but whose anchors are not in the file. */
     readonly rootsWithoutAnchor: readonly string[];
   };
   readonly onChain: OnChain;
@@ -57,12 +56,12 @@ export interface AuditVerdict {
 
 const PROGRESS_ENTRIES = 10_000;
 
-/** Source of the lines that were collected out of logs. */
+/** Source of lines collected from logs. */
 const STANDARD_INPUT = "/dev/stdin";
 
 /**
- * `verify-audit-log` (docs/audit-log.md): walks every chain, or one, and holds it against its own links, the service's key, the
- * anchors' file, and the chain's roots where one is set up and answers. Changes nothing.
+ * `verify-audit-log`: walks one or all chains and checks their links, the service's key, the anchor file and, if a
+ * chain is configured and answers, the roots on it. Changes nothing.
  */
 export async function verifyAuditLog(
   env: NodeJS.ProcessEnv,
@@ -74,10 +73,10 @@ export async function verifyAuditLog(
       (await findMasterKey(env)) ?? (await loadMasterKey({ setting: null, embeddedDataDir: null }));
     await verifyMasterKey(db, masterKey);
     const seal = auditSeal(masterKey.deriveKeys("audit-log"));
-    // First: what is recorded for the chain by now is in the file by now.
+    // Read first: every root recorded by now is in the file by now.
     const recorded = await recordedRoots(db);
     const anchors = await readAnchors(new AnchorFile(auditAnchorFile), seal);
-    // Before the chains are walked, too: an organization that is made meanwhile has an entry by then.
+    // Read before the chains are walked: an organization created later has an entry by then.
     const audited = await auditedOrganizations(db, organization ?? null);
     let checked = 0;
     const onEntry = (): void => {
@@ -115,8 +114,8 @@ export async function verifyAuditLog(
 }
 
 /**
- * The organizations whose chains were begun with their creation, of which at least that entry must be there. Those that were
- * ready before there was an audit log don't say so, and none of them is blamed.
+ * Returns the organizations whose chains began with their creation, which must have at least that entry. Organizations
+ * that are older than the audit log are not marked and not reported.
  */
 async function auditedOrganizations(
   db: Db,
@@ -181,7 +180,7 @@ function verdictOn({
   };
 }
 
-/** A verdict for a person, a line each. */
+/** Returns a verdict for a person, one line for each fact. */
 export function explained(verdict: AuditVerdict): string[] {
   const { anchorFile, anchors, broken, chains, entries, indexes, onChain, vanished } = verdict;
   return [

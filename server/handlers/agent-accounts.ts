@@ -12,7 +12,7 @@ interface Question {
   readonly payment?: AssessedPayment | null;
 }
 
-/** Agents' accounts as the ledger has them; of an agent that has none any more, as its record has it. */
+/** Returns an agent's account from the ledger, or from the agent's record if the ledger no longer has one. */
 export const accountsOf =
   ({ actors, collections }: Pick<HandlerDependencies, "actors" | "collections">) =>
   async ({ _id: agentId, projectId }: AgentDocument, question: Question): Promise<AccountView> => {
@@ -23,7 +23,7 @@ export const accountsOf =
     return closedAccount(recorded);
   };
 
-/** The account as if this version of its policy were still in force. */
+/** Returns the account as if this version of its policy were in force. */
 export const withPolicy = (
   account: AccountView,
   policy: AccountView["policy"],
@@ -36,7 +36,7 @@ export const withPolicy = (
   spendLimits: withUse(policy.spendLimits ?? [], account.spendLimits),
 });
 
-/** Of an account that is closed: it spends nothing any more. */
+/** Remainders of a closed account, which cannot spend any more. */
 const NOTHING_SHOWN = { remainingCents: null, spendLimits: [] };
 
 function closedAccount({ policy, policyVersion, reservedCents, spentCents }: AgentDocument): AccountView {

@@ -5,14 +5,14 @@ import { ActorUnavailable } from "../../src/actors/actor-unavailable.ts";
 import { agentsIn } from "./agent-records.ts";
 import type { HandlerDependencies } from "./dependencies.ts";
 
-/** Keys that are being minted for one agent at once; older candidates make room. */
+/** Maximum keys being minted for one agent concurrently. The oldest candidates are dropped. */
 const CANDIDATES_MAX = 100;
 
 const candidates = { $ifNull: ["$candidateKeys", []] };
 
 /**
- * Mints a key of an agent. The actor decides by the keys' ids, one after another. A new key is in the agent's record as a candidate
- * before the actor decides, so whatever dies in between, a key that the actor chose is one that works.
+ * Mints an agent's key. The actor decides on key ids in sequence. A new key is in the agent's record as a candidate
+ * before the actor decides, so a key that the actor chose works whatever fails in between.
  */
 export const keyMinterOf = ({ agents, collections }: Pick<HandlerDependencies, "agents" | "collections">) => {
   const current = agentsIn(collections);
@@ -35,7 +35,7 @@ export const keyMinterOf = ({ agents, collections }: Pick<HandlerDependencies, "
       await withdraw(agentId, record);
       return refused(refusal(reply.kind === "archived" ? "AGENT_ARCHIVED" : "KEY_ALREADY_EXISTS"));
     }
-    // Revoked or archived since, or not written: a key that does not work is not given out.
+    // The key was revoked, the agent archived, or the record not written: a key that does not work is not delivered.
     if ((await current(agentId)).key?.id !== record.id) {
       throw new ActorUnavailable("the agent's record does not show the new key");
     }

@@ -12,7 +12,6 @@ import { agentsIn } from "./agent-records.ts";
 import type { HandlerDependencies } from "./dependencies.ts";
 import type { Handlers } from "./types.ts";
 
-/** Minting and revoking an agent's key. */
 export function agentKeyHandlers(
   dependencies: HandlerDependencies,
 ): Pick<Handlers, "mintAgentKey" | "revokeAgentKey"> {
@@ -61,8 +60,9 @@ export function agentKeyHandlers(
 }
 
 /**
- * Revokes an agent's active key, with `keyId` none but that one; 404 where it has none. Its actor decides which one that is. Grants
- * and tokens of a connection go with it; should they stay behind, they are for a key that is nobody's.
+ * Revokes an agent's active key, which its actor determines. With `keyId`, revokes only that key. Answers 404 if there
+ * is no such key. A connection's grants and tokens are removed as well; any left behind belong to a key that no longer
+ * works.
  */
 export const keyRevokerOf = ({
   agents,
@@ -89,7 +89,7 @@ export const keyRevokerOf = ({
   };
 };
 
-/** A key as the audit log has it. */
+/** Fields of a key in the audit log. */
 export const namedBy = ({ connection, id, last4: end }: AgentKeyRecord) => ({
   keyId: id,
   last4: end,

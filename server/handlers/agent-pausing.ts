@@ -7,13 +7,12 @@ import { agentsFollowing } from "./agent-records.ts";
 import type { HandlerDependencies } from "./dependencies.ts";
 
 interface PauseChange {
-  /** The agent's record, which shows it. */
   readonly shown: AgentDocument;
-  /** Whether this has changed it: it may have been so before. */
+  /** Whether this call made the change. False if the agent already had this status. */
   readonly changed: boolean;
 }
 
-/** Pauses or resumes an agent. Its project's ledger decides. */
+/** Returns a function that pauses or resumes an agent. The project's ledger decides. */
 export const agentPausing = ({
   collections,
   ledgers,
@@ -24,8 +23,8 @@ export const agentPausing = ({
     const command = { kind, agentId: agent._id, requestId: newUuid() } as const;
     const { reply, revision } = await ledgers.submitRecorded(agent, command);
     if (reply.kind !== "account_status") return refused(refusal("AGENT_ARCHIVED"));
-    // The record is what keeps a paused agent's key out, so the answer waits until it has come that far; another caller may have
-    // resumed or archived the agent since. And until the rails keep out what was decided earlier.
+    // The response waits for the record, because authentication reads a pause there; another caller may have resumed or
+    // archived the agent since. It also waits until the rails block payments decided earlier.
     const [shown] = await Promise.all([
       following(agent, revision),
       layFences(rails, reply.fence === null ? [] : [reply.fence]),

@@ -12,7 +12,6 @@ import { type HandlerDependencies, profileOf } from "./dependencies.ts";
 import { notFundable } from "./fundings.ts";
 import type { Handlers } from "./types.ts";
 
-/** An agent's budget policy, which its project's ledger has. */
 export function agentPolicyHandlers(
   dependencies: HandlerDependencies,
 ): Pick<Handlers, "getAgentBudgetPolicy" | "updateAgentBudgetPolicy"> {
@@ -28,7 +27,10 @@ export function agentPolicyHandlers(
 
   const targetOf = async ({ _id }: AgentDocument) => (await wallets?.targets.of(_id)) ?? null;
 
-  /** An agent's policy, not older than the version if that is in force: the record may be a moment behind the ledger. */
+  /**
+   * Returns an agent's policy, at least as new as `version` if that is in force: the record may briefly be behind the
+   * ledger.
+   */
   const policyFor = async (
     agent: AgentDocument,
     version: number,
@@ -48,7 +50,7 @@ export function agentPolicyHandlers(
       const requestId = newUuid();
       const command = { kind: "change_policy", agentId: target._id, patch, version, requestId } as const;
       const known = await policyFor(target, version);
-      // The ledger changes no other version than the one that is named. Versions only grow: of one that is behind nothing is begun.
+      // The ledger changes only the version named. Versions only grow, so nothing is begun for an older one.
       if (known.policyVersion <= version) {
         const before = known.policyVersion === version ? known.policy : null;
         await audit.begin({
@@ -72,7 +74,7 @@ export function agentPolicyHandlers(
       );
       await following(target, revision);
       await awaitFlush(ledgers.flush(target, target._id));
-      // As it was decided: a response with another caller's later change would attribute that to this caller.
+      // The policy as this call decided it: a later change by another caller must not be attributed to this one.
       const account = await accountOf(target, { now: clock().getTime() });
       const view = budgetPolicyView(withPolicy(account, policy, policyVersion));
       return ok({ body: { ...view, walletTargetCents: await targetOf(target) } });

@@ -3,7 +3,7 @@ import { ActorUnavailable } from "../../src/actors/actor-unavailable.ts";
 import type { Ledgers } from "../../src/actors/ledgers.ts";
 import type { Collections } from "../../src/store/collections.ts";
 
-/** An agent's record as it is by now; the pipeline has found it, and records of agents are never removed. */
+/** Returns an agent's current record. The pipeline has found it, and agents' records are never removed. */
 export const agentsIn =
   ({ agents }: Pick<Collections, "agents">) =>
   async (id: string): Promise<AgentDocument> => {
@@ -13,8 +13,8 @@ export const agentsIn =
   };
 
 /**
- * An agent's record that shows its account at this revision, or a later one. Throws `ActorUnavailable` where that takes too long:
- * no response is sent before the record shows it.
+ * Returns an agent's record that shows its account at this revision or later. Throws `ActorUnavailable` if that takes
+ * too long: no response is sent before the record shows the change.
  */
 export const agentsFollowing = (
   collections: Pick<Collections, "agents">,

@@ -6,8 +6,8 @@ import { mostSpecificScope } from "../../src/identity/most-specific-scope.ts";
 import type { HandlerDependencies } from "./dependencies.ts";
 import type { Handlers } from "./types.ts";
 
-/** MongoDB may read the agents for so long: ten thousand of them take some 30 ms. */
-const READ_MS_MAX = 2_500;
+/** Timeout for reading agents in MongoDB: ten thousand take about 30 ms. */
+const READ_TIMEOUT_MS = 2_500;
 
 interface Sums {
   readonly count: number;
@@ -17,7 +17,6 @@ interface Sums {
 }
 const NONE: Sums = { count: 0, budgetCents: 0, spentCents: 0, reservedCents: 0 };
 
-/** Counts and totals of agents, as their records have them. */
 export function agentSummaryHandlers({
   collections,
   reads,
@@ -37,7 +36,7 @@ export function agentSummaryHandlers({
             },
           },
         ],
-        { maxTimeMS: READ_MS_MAX },
+        { maxTimeMS: READ_TIMEOUT_MS },
       )
       .toArray();
     return (state) => found.find(({ _id }) => _id === state) ?? NONE;

@@ -5,16 +5,17 @@ import { walletView } from "../../src/views/views.ts";
 import { type HandlerDependencies, profileOf } from "./dependencies.ts";
 import type { Handlers } from "./types.ts";
 
-/** A chain that has not answered by then is shown as one that doesn't. */
-const BALANCE_MS = 2_000;
+/** Timeout for the chain's balance. After that the balance is shown as unavailable. */
+const BALANCE_TIMEOUT_MS = 2_000;
 
-/** Agents' wallets, for people. */
 export function agentWalletHandlers({ rails }: HandlerDependencies): Pick<Handlers, "getAgentWallet"> {
   return {
     async getAgentWallet(_input, { target }) {
       const wallet = walletView(target);
       if (wallet === null) return ok({ body: { wallet } });
-      const balance = await readable(withTimeout(BALANCE_MS, rails[WALLET_RAIL].balance(profileOf(target))));
+      const balance = await readable(
+        withTimeout(BALANCE_TIMEOUT_MS, rails[WALLET_RAIL].balance(profileOf(target))),
+      );
       const [balanceCents, pocketCents] =
         balance?.kind === "cents" ? [balance.cents, balance.pocketCents] : [null, null];
       return ok({ body: { wallet: { ...wallet, balanceCents, pocketCents, currency: "USD" } } });

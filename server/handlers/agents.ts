@@ -34,7 +34,6 @@ type AgentHandlers = Pick<
   | "archiveAgent"
 >;
 
-/** Agents. */
 export function agentHandlers(dependencies: HandlerDependencies): AgentHandlers {
   const { agents, clock, collections, ledgers, lists } = dependencies;
 
@@ -131,7 +130,7 @@ export function agentHandlers(dependencies: HandlerDependencies): AgentHandlers 
 
 const shownOf = (agent: AgentDocument) => ({ name: agent.name, ...labelsOf(agent) });
 
-/** A filter by which the index on names finds agents, whatever the case. */
+/** Filter that finds agents by the index on names, ignoring case. */
 const named = (name: string, lifecycle: AgentDocument["lifecycle"] | undefined): Filter<AgentDocument> => ({
   name: { $regex: name.replaceAll(/[.*+?^${}()|[\]\\]/g, String.raw`\$&`), $options: "i" },
   ...definedFields({ lifecycle }),

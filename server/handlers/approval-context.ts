@@ -11,7 +11,6 @@ import type { Handlers } from "./types.ts";
 
 const LAST_PAYMENTS = 10;
 
-/** The context for deciding an approval. */
 export function approvalContextHandlers({
   collections,
   containerBudgets,
@@ -53,7 +52,10 @@ export function approvalContextHandlers({
   };
 }
 
-/** `freedCents`: what a denial would release. What is used beyond a limit that was lowered is not left by it. */
+/**
+ * Returns a level's usage. `freedCents`: amount that a denial would release. It does not add to the remainder as long
+ * as usage exceeds a lowered limit.
+ */
 function levelOf(
   limitCents: number | null,
   { remainingCents, reservedCents, spentCents }: Usage,

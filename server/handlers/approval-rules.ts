@@ -23,7 +23,6 @@ interface ReplaceContext {
 const read = (_input: unknown, { target }: { readonly target: ContainerDocument }) =>
   Promise.resolve(ok({ body: rulesOf(target) }));
 
-/** Approval rules of projects and teams. */
 export function approvalRulesHandlers(dependencies: HandlerDependencies): ApprovalRulesHandlers {
   const approvalRules = new ApprovalRules(dependencies);
 

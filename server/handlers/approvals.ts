@@ -36,18 +36,17 @@ type ApprovalHandlers = Pick<
   | "listPendingApprovals"
 >;
 
-/** Decisions of one call in flight. They share the ledger's updates, so more would not be faster. */
+/** Maximum decisions of one call in flight. They share ledger updates, so more would not be faster. */
 const CONCURRENCY_MAX = 32;
 
-/** Minimum time for a step of a decision: what was decided is still read when the call's time is nearly over. */
+/** Minimum time for a step of a decision, so that the outcome can still be read when the call's deadline is near. */
 const STEP_MIN_MS = 250;
 
 type Caller = Pick<ContextOf<typeof operations.approveApproval.access>, "audit" | "deadline" | "principal">;
 
-/** Submissions of one approval at most, each after newer restrictions were read. */
+/** Maximum submissions of one approval. Before each further one, the newest restrictions are read. */
 const SUBMISSIONS_MAX = 6;
 
-/** A decision that the ledger has taken. */
 interface Taken extends Pick<LedgerAnswer<Payment>, "requestedMs" | "revisionRecorded"> {
   readonly profile: AgentProfile;
   readonly reply: Extract<LedgerReply<Payment>, { readonly kind: "payment" }>;
@@ -58,7 +57,6 @@ type ManyResult = DeepReadonly<OutputOf<typeof operations.decideApprovals>["resu
 
 type ListQuery = InputOf<typeof operations.listPendingApprovals>["query"];
 
-/** The approvals queue. */
 export function approvalHandlers(dependencies: HandlerDependencies): ApprovalHandlers {
   const { collections, lists, ledgers, logger, payments, proofs } = dependencies;
 
@@ -90,8 +88,8 @@ export function approvalHandlers(dependencies: HandlerDependencies): ApprovalHan
     collections.approvals.findOne({ _id: id, organizationId: principal.organizationId });
 
   /**
-   * Puts a person's decision to the project's ledger, which alone says whether it came in time. `begin` is called before that, once
-   * there is something to decide.
+   * Submits a person's decision to the project's ledger, which alone decides whether it came in time. `begin` is called
+   * first, once there is something to decide.
    */
   async function decide(
     id: string,
@@ -109,19 +107,19 @@ export function approvalHandlers(dependencies: HandlerDependencies): ApprovalHan
     const { reply, ...answered } = await submit(profile, approval, commandOf(approval, decision, proof));
     if (reply.kind === "payment") return ok({ profile, reply, ...answered });
     await answered.revisionRecorded;
-    // Nothing was decided: what the project has open leaves no room for a person's words, until some of it is recorded.
+    // Nothing was decided: the project's open payments leave no room for the person's text until some are recorded.
     if (reply.kind === "too_many_open") return refused(refusal("SERVICE_UNAVAILABLE"));
     return refused(alreadyResolved(await find(id, principal)));
   }
 
-  /** An approval goes with what the restrictions say of its payment now. */
+  /** Submits a decision. An approval carries what the restrictions currently say of its payment. */
   async function submit(
     profile: AgentProfile,
     approval: ApprovalDocument,
     decided: CommandOf<"approve" | "deny">,
   ): Promise<LedgerAnswer<Payment>> {
     for (let submission = 0; submission < SUBMISSIONS_MAX; submission += 1) {
-      // A reply is repeated under its request's id: each submission has its own.
+      // Each submission needs its own request id, since the ledger answers a known id with its earlier reply.
       const command = { ...decided, ...(await restrictionsOn(profile, decided)), requestId: newUuid() };
       const answer = await ledgers.submitUnrecorded(approval, command, { texts: approval });
       if (answer.reply.kind !== "stale_rules") return answer;
@@ -142,8 +140,8 @@ export function approvalHandlers(dependencies: HandlerDependencies): ApprovalHan
   }
 
   /**
-   * The payment as it was accepted; null: it is over. Where its record was changed in MongoDB alone, which must evade no
-   * restriction, its ledger says it.
+   * Returns the payment as it was accepted; null if it is over. If the record's proof does not match, the ledger is
+   * asked, since a record changed in MongoDB must not evade a restriction.
    */
   async function requestOf(profile: AgentProfile, transactionId: string): Promise<PaymentRequest | null> {
     const record = await collections.transactions.findOne({ _id: transactionId });
@@ -154,7 +152,7 @@ export function approvalHandlers(dependencies: HandlerDependencies): ApprovalHan
     return reply.kind === "payment" ? reply.payment.request : null;
   }
 
-  /** Executes what was decided, and answers the approval as it stands then: `executing` if the rail has not answered in time. */
+  /** Executes a decision. Returns the approval, which is `executing` if the rail has not answered in time. */
   async function complete(
     { deadline }: Caller,
     { profile, reply: { changed, payment, permit }, requestedMs, revisionRecorded }: Taken,
@@ -175,13 +173,13 @@ export function approvalHandlers(dependencies: HandlerDependencies): ApprovalHan
     caller: Caller,
     decision: PersonsDecision,
   ): Promise<Result<ApprovalDocument>> {
-    // Each of the ledger's decisions has an entry of its own, `resolvePayment`.
+    // Each of the ledger's decisions has its own audit entry, `resolvePayment`.
     const begin = () => caller.audit.begin({ before: null, after: null });
     const taken = await decide(id, caller.principal, decision, begin);
     return taken.ok ? complete(caller, taken.value) : taken;
   }
 
-  /** The outcome of a step of one decision among many: what goes wrong with it is its own result. */
+  /** Runs one step of a decision in a batch. An error becomes that decision's result. */
   async function step<T>(
     { deadline }: Caller,
     boundMs: number,
@@ -193,12 +191,15 @@ export function approvalHandlers(dependencies: HandlerDependencies): ApprovalHan
       if (isUnavailable(err)) {
         return refused(refusal("SERVICE_UNAVAILABLE", undefined, { retryAfterSeconds: 1 }));
       }
-      logger.error({ requestId: deadline.requestId, err }, "a decision among many failed unexpectedly");
+      logger.error({ requestId: deadline.requestId, err }, "a decision in a batch failed unexpectedly");
       return refused(refusal("INTERNAL"));
     }
   }
 
-  /** Each is executed as soon as it is decided, and may take as long as the call: none waits for another's rail. */
+  /**
+   * Resolves a batch. Each decision is executed as soon as it is made and may use the whole time of the call, so none
+   * waits for another's rail.
+   */
   async function resolveAll(
     given: readonly Many[],
     caller: Caller,
@@ -215,7 +216,7 @@ export function approvalHandlers(dependencies: HandlerDependencies): ApprovalHan
           ),
         );
         if (taken.ok) onTaken(id, taken.value);
-        // A completion itself waits as long as the answer has time to spare, and comes to an end a little later.
+        // The completion itself waits only for the spare time and ends slightly later.
         const { leftMs } = caller.deadline;
         const resolved = taken.ok ? await step(caller, leftMs, () => complete(caller, taken.value)) : taken;
         return resolved.ok
@@ -247,7 +248,7 @@ export function approvalHandlers(dependencies: HandlerDependencies): ApprovalHan
       const { audit } = caller;
       await audit.begin({ before: null, after: { decisions: decisions.map(wordless) } });
       const decided = new Set<string>();
-      // As the ledgers answered, whatever becomes of the payments until the call ends.
+      // What the ledgers decided, whatever becomes of the payments before the call ends.
       const results = await resolveAll(decisions, caller, (id, { reply }) => {
         if (reply.changed) decided.add(id);
       });
@@ -257,7 +258,7 @@ export function approvalHandlers(dependencies: HandlerDependencies): ApprovalHan
   };
 }
 
-/** Feedback is in the approval; the audit log names the decisions alone. */
+/** Omits feedback from the audit log; the approval has it. */
 const wordless = ({ decision, id }: Many) => ({ id, decision });
 
 function decisionOf(
@@ -273,7 +274,7 @@ function decisionOf(
 const alreadyResolved = (approval: Pick<ApprovalDocument, "resolution"> | null): Refusal =>
   refusal(approval?.resolution === "expired" ? "APPROVAL_EXPIRED" : "APPROVAL_ALREADY_RESOLVED");
 
-/** The payment as it was shown to the person who decides: the proof covers exactly that. */
+/** Returns the payment as it was shown to the person, which is exactly what the proof covers. */
 const orderOf = (approval: ApprovalDocument) => {
   const {
     _id: approvalId,

@@ -17,12 +17,13 @@ import type { HandlerDependencies } from "./dependencies.ts";
 import { profileOf } from "./dependencies.ts";
 import type { Handler } from "./types.ts";
 
-/** Maximum wait of a machine's archive for the wallet's balance. */
-const BALANCE_MS = 1_000;
+/** Timeout for reading the wallet's balance in a machine's archive. */
+const BALANCE_TIMEOUT_MS = 1_000;
 
 /**
- * Archives an agent. Its actor decides, in the order of src/domain/agent/archive.ts, and then its project's ledger closes the account;
- * what follows is done here at once, and by both surely: holds are released, the key is off the record, the wallet is detached.
+ * Archives an agent. Its actor decides (src/domain/agent/archive.ts), then the project's ledger closes the account. The
+ * follow-up (release holds, remove the key from the record, detach the wallet) is tried here at once, and guaranteed by
+ * actor and ledger.
  */
 export function archiveAgentHandler(dependencies: HandlerDependencies): Handler<"archiveAgent"> {
   const { agents, collections, ledgers, logger, payments, rails } = dependencies;
@@ -31,7 +32,7 @@ export function archiveAgentHandler(dependencies: HandlerDependencies): Handler<
   async function balanceOf(agent: AgentDocument): Promise<MachineArchiver["balance"]> {
     try {
       const reading = Object.values(rails).map((rail) => rail.balance(profileOf(agent)));
-      const balances = await withTimeout(BALANCE_MS, Promise.all(reading));
+      const balances = await withTimeout(BALANCE_TIMEOUT_MS, Promise.all(reading));
       if (balances.some(({ kind }) => kind === "unreadable")) return "unreadable";
       return balances.some((balance) => balance.kind === "cents" && balance.cents !== 0)
         ? "not_zero"
@@ -47,7 +48,7 @@ export function archiveAgentHandler(dependencies: HandlerDependencies): Handler<
     return { type: "organization_key", lineageId, balance: await balanceOf(agent) };
   }
 
-  /** Ends the payments that the archive has denied: writes their approvals' records and signals their workflows. */
+  /** Ends the payments that the archive denied: writes their approvals' records and signals their workflows. */
   async function endHeld(agent: AgentDocument, deadline: Deadline): Promise<void> {
     const { _id: agentId } = agent;
     const pending = { agentId, state: "pending" as const };
@@ -61,7 +62,7 @@ export function archiveAgentHandler(dependencies: HandlerDependencies): Handler<
     );
   }
 
-  /** An archived agent's actor ends once all is done, and the record answers for it. */
+  /** Submits the archive. The actor of a fully archived agent has ended; its record answers instead. */
   async function archived(agent: AgentDocument, by: Archiver): Promise<AgentReply> {
     try {
       return await agents.submit(agent._id, { kind: "archive", by });
@@ -79,19 +80,19 @@ export function archiveAgentHandler(dependencies: HandlerDependencies): Handler<
   async function recorded(target: AgentDocument): Promise<AgentDocument> {
     await awaitFlush(ledgers.flush(target, target._id));
     const agent = await current(target._id);
-    // The record is what keeps the dead key out, so the answer waits until it says so.
+    // Authentication reads the record, so the response waits until it rejects the key.
     if (agent.lifecycle === "archived") return agent;
     throw new ActorUnavailable("the agent's record does not follow its actor");
   }
 
-  /** Confirmed before the response: once reported as detached, no chain is called again. */
+  /** Reports the detachment to the actor before the response. Once it is reported, no chain is called again. */
   async function detachAndNotify(agent: AgentDocument): Promise<Detachment> {
     const end = await detachEverywhere(rails, profileOf(agent));
     if (end === "detached") await agents.submit(agent._id, { kind: "confirm_detached" });
     return end;
   }
 
-  /** The wallets that the service may still spend from. What takes longer is left to the actor. */
+  /** Returns the wallets that the service may still spend from. A detachment that takes longer is left to the actor. */
   async function detach(agent: AgentDocument, { requestId, spareMs }: Deadline) {
     if (agent.walletDetached) return [];
     try {
@@ -109,7 +110,7 @@ export function archiveAgentHandler(dependencies: HandlerDependencies): Handler<
     await audit.begin(change);
     const reply = await archived(target, by);
     if (reply.kind === "archive_refused") return refused(refusal(reply.code));
-    // Whether it was paused until then is as its record had it: one that is paused meanwhile may still say active.
+    // The previous status is taken from the record, which may still say active for an agent paused concurrently.
     if (reply.kind === "archive" && reply.changed) {
       audit.change(change.before, change.after);
     }

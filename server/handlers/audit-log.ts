@@ -24,10 +24,10 @@ interface Chosen {
   readonly to?: string | undefined;
 }
 
-/** With it only dates fit, as in every entry that is one: documents without a time have no place in a list. */
+/** Lower bound that only dates match, as in every genuine entry: a document without a time has no place in a list. */
 const EPOCH = new Date(0);
 
-/** Reading the audit log (docs/audit-log.md): nothing is shown that was not written by this service, in its place. */
+/** Reads the audit log. Shows only entries that this service wrote, in their places. */
 export function auditLogHandlers(
   dependencies: HandlerDependencies,
 ): Pick<Handlers, "listAuditLog" | "exportAuditLog"> {
@@ -36,8 +36,8 @@ export function auditLogHandlers(
   const namesIn = auditNamesIn(dependencies);
 
   /**
-   * Genuine entries of a chain, from its first to the one that is its last now: later entries must not keep an export
-   * from its end. Places in a chain have no gaps, so stretches of it are read one after another, and nothing stays open between.
+   * Yields the genuine entries of a chain, from the first to the current last one: later entries must not keep an
+   * export from ending. Places in a chain have no gaps, so it is read in ranges, and no cursor stays open between them.
    */
   async function* wholeChain(
     organizationId: string,
@@ -52,7 +52,7 @@ export function auditLogHandlers(
         .sort({ _id: 1 })
         .batchSize(EXPORTED_AT_ONCE + 1)
         .toArray();
-      // Also where nothing in it fits: what is read at a time is bounded, however seldom something does.
+      // Yields even if no entry matches, so that each read is bounded however rare matches are.
       yield entries.filter((entry) => isGenuine(entry, organizationId, auditSeal));
     }
   }
@@ -89,8 +89,8 @@ export function auditLogHandlers(
 }
 
 /**
- * The filter that entries have in common, in the order of their index; null: there are none. Instead of the resource's type, which no index
- * has, the actions on that type: their entries are hardly on any other.
+ * Returns the equality filter, in the order of its index; null if nothing can match. The resource's type has no index,
+ * so the actions on that type replace it: their entries rarely concern another type.
  */
 function equalsOf(
   organizationId: string,

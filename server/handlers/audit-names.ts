@@ -8,10 +8,10 @@ import type { HandlerDependencies } from "./dependencies.ts";
 type Name = z.input<typeof auditName>;
 type Named = Pick<AuditEntry, "actor" | "after" | "before" | "decision" | "resource">;
 
-/** Records that one answer names. A page has at most 200 entries, so actors and resources have their names. */
+/** Maximum records named in one response. A page has at most 200 entries, so their actors and resources always fit. */
 const NAMED_MAX = 1_000;
 
-/** Reads the present names of all records that some entries name: one query for each kind of record among them. */
+/** Returns a reader of the current names of all records in some entries, with one query for each kind of record. */
 export function auditNamesIn({ collections, webhooks }: HandlerDependencies) {
   const { agents, approvals, invites, organizationKeys, projects, teams, transactions, users } = collections;
   const payment = { recipient: 1, amountCents: 1 } as const;
@@ -55,7 +55,7 @@ interface Owned extends Document {
   readonly organizationId: string;
 }
 
-/** Of the organization's own records only: any other has no name, whatever an entry says. */
+/** Reads only the organization's own records. Any other stays unnamed, whatever an entry says. */
 function reader<T extends Owned>(
   collection: Collection<T>,
   projection: Readonly<Record<string, 1>>,
@@ -83,7 +83,7 @@ function reader(
   };
 }
 
-/** Ids of what entries are by and on, then of what their changes name, as many as there is room for. */
+/** Returns ids of the entries' actors and resources, then of the records in their changes, up to the maximum. */
 function idsByType(entries: readonly Named[]): ReadonlyMap<string, ReadonlySet<string>> {
   const first = entries.flatMap(({ actor, resource }): AuditReference[] => [
     { type: actor.type, id: actor.id },

@@ -14,17 +14,17 @@ import { ok } from "../../src/domain/result.ts";
 import type { HandlerDependencies } from "./dependencies.ts";
 import type { Handlers } from "./types.ts";
 
-/** Entries that one call looks at, and that are read at a time: each takes some tens of microseconds of this thread. */
+/** Maximum entries verified in one call, and read at a time. Each takes some tens of microseconds of this thread. */
 const ENTRIES_MAX = 5_000;
 const AT_ONCE = 250;
 
-/** Verifying the audit log (docs/audit-log.md) without the command line. */
+/** Verifies the audit log without the command line. */
 export function auditVerificationHandlers({
   auditSeal,
   collections: { auditLog },
   reads,
 }: HandlerDependencies): Pick<Handlers, "verifyAuditLog"> {
-  /** The entry that was verified before, as it is now; null: it is not there as it was written. */
+  /** Returns the entry verified last, as it is now; null if it is not there as written. */
   async function behind(organizationId: string, after: number): Promise<AuditHead | null> {
     if (after === 0) return NO_ENTRY;
     const entry = await auditLog.findOne({ _id: entryId(organizationId, after) });
@@ -32,7 +32,9 @@ export function auditVerificationHandlers({
     return { sequence: after, hash: entry.hash };
   }
 
-  /** Documents in the chain's range, in the order of their ids, wherever they lie: behind an entry, or from the range's beginning. */
+  /**
+   * Walks the documents in the chain's range in the order of their ids, after an entry or from the range's beginning.
+   */
   async function walk(organizationId: string, from: AuditHead): Promise<Walked> {
     const verifier = new ChainVerifier(auditSeal, undefined, from);
     let range = chainRange(organizationId);
@@ -57,7 +59,10 @@ export function auditVerificationHandlers({
     return { verifier, isAll: false };
   }
 
-  /** The first break after an entry, as far as one call looks. A call that reaches the end also looks outside of the chain. */
+  /**
+   * Returns the first break after an entry, within the maximum of one call. A call that reaches the end also checks
+   * outside the chain.
+   */
   async function breakBehind(
     organizationId: string,
     from: AuditHead,
@@ -78,7 +83,7 @@ export function auditVerificationHandlers({
           body: {
             unbroken: broken === null,
             verifiedTo,
-            // Entries are appended meanwhile.
+            // Entries may have been appended during the walk.
             lastSequence: Math.max(lastSequence, verifiedTo),
             broken,
           },
@@ -100,6 +105,6 @@ export function auditVerificationHandlers({
 
 interface Walked {
   readonly verifier: ChainVerifier;
-  /** Whether there is nothing more to walk. */
+  /** Whether the walk reached the end. */
   readonly isAll: boolean;
 }

@@ -23,7 +23,6 @@ type AuthHandlers = Pick<
   | "endOtherSessions"
 >;
 
-/** People's sessions and second factors. */
 export function authHandlers({ auth, clock }: HandlerDependencies): AuthHandlers {
   return {
     async signIn({ body: { deviceToken: _counted, ...credentials } }, { audit, onlyUserId, userAgent }) {

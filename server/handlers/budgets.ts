@@ -11,7 +11,6 @@ type BudgetHandlers = Pick<
   "getProjectBudget" | "setProjectBudget" | "getTeamBudget" | "setTeamBudget"
 >;
 
-/** Budgets of projects and teams. */
 export function budgetHandlers({ containerBudgets }: HandlerDependencies): BudgetHandlers {
   return {
     getProjectBudget: async (_input, { target }) =>
@@ -45,20 +44,21 @@ interface Budget {
   readonly spendLimits: readonly SpendLimit[];
 }
 
-/** Replaces a budget, and says for the audit log what it was and is. A replacement raises the version by one. */
+/** Replaces a budget and records its old and new value in the audit log. A replacement increments the version. */
 async function replace<T extends Budget>(
   read: () => Promise<T>,
   execute: () => Promise<Result<T>>,
   { audit, body }: { readonly audit: AuditNotes; readonly body: SentBudget },
 ): Promise<Result<T>> {
   const before = await read();
-  // Versions only grow: one that is behind is refused, for the reason that comes first, and its body is written nowhere.
+  // Versions only grow: a stale one is refused for whatever reason comes first, and its body is recorded nowhere.
   const isBehind = body.version < before.version;
   const after = { ...body, version: body.version + 1, spendLimits: body.spendLimits ?? amountsOf(before) };
   if (!isBehind) await audit.begin({ before: withoutUsage(before), after });
   const replaced = await execute();
   if (replaced.ok) {
-    // Only the version that was named is replaced, and only as the body says; what is read afterwards may be the next one's.
+    // Only the named version is replaced, with exactly the body. `before` may be a different version if it was read
+    // late.
     const isBefore = before.version === body.version;
     audit.change(isBefore ? withoutUsage(before) : null, after);
   }

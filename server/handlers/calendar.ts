@@ -3,7 +3,6 @@ import { ok } from "../../src/domain/result.ts";
 import type { HandlerDependencies } from "./dependencies.ts";
 import type { Handlers } from "./types.ts";
 
-/** Calendars of projects, which their ledgers have. */
 export function calendarHandlers({
   containerBudgets,
 }: HandlerDependencies): Pick<Handlers, "getProjectCalendar" | "setProjectCalendar"> {
@@ -14,7 +13,7 @@ export function calendarHandlers({
     async setProjectCalendar({ body }, { audit, target }) {
       const before = calendarView(await containerBudgets.calendar(target));
       const after = { ...body, version: body.version + 1 };
-      // Versions only grow: one that is behind is refused, and its body is written nowhere.
+      // Versions only grow: a stale one is refused, and its body is recorded nowhere.
       if (body.version >= before.version) await audit.begin({ before, after });
       const replaced = await containerBudgets.replaceCalendar(target, body);
       if (!replaced.ok) return replaced;

@@ -17,10 +17,10 @@ import type { Handlers } from "./types.ts";
 const OVER =
   "This request is over, was decided, or was begun in another browser. Connect again from the client.";
 
-/** Characters of a connection's id that people tell it by, as by the end of a key. */
+/** Length of the end of a connection's id that identifies it to people, as the end of a key does. */
 const SHOWN_CHARACTERS = 4;
 
-/** Connecting MCP clients: what a mint is to keys. */
+/** Connects MCP clients. A connection has a key, as minting creates one. */
 export function connectionHandlers(
   dependencies: HandlerDependencies,
 ): Pick<Handlers, "getConnection" | "connectClient" | "denyConnection"> {
@@ -41,7 +41,7 @@ export function connectionHandlers(
     };
   }
 
-  /** Replaces the agent's key, where it is the one that the person has seen. */
+  /** Replaces the agent's key if it is the one that the person was shown. */
   async function replaceKey(
     agent: AgentDocument,
     record: AgentKeyRecord,
@@ -97,8 +97,8 @@ export function connectionHandlers(
 }
 
 /**
- * Revokes the key of a connection whose grant has ended: its client revoked a token, or a code or refresh token was replayed. The entry
- * in the audit log says so, since nobody else has asked for it.
+ * Revokes the key of a connection whose grant has ended because its client revoked a token, or a code or refresh token
+ * was replayed. The audit entry gives the reason, since nobody requested the revocation.
  */
 export const endedConnectionsOf = (
   dependencies: Pick<HandlerDependencies, "agents" | "clock" | "collections"> & {
@@ -110,7 +110,7 @@ export const endedConnectionsOf = (
   return async ({ agentId: _id, keyId }: Connected): Promise<void> => {
     const agent = await collections.agents.findOne({ _id, "key.id": keyId });
     if (agent === null || agent.key === null) return;
-    // The entry comes first: no crash leaves a revocation without one, and the connection has ended in any case.
+    // The entry comes first, so that no crash leaves a revocation without one. The connection has ended in any case.
     await auditLog.append({
       organizationId: agent.organizationId,
       entryKey: `connection-ended/${keyId}`,
@@ -128,7 +128,7 @@ export const endedConnectionsOf = (
   };
 };
 
-/** Decides about a request once, whoever else tries at the same time. */
+/** Decides a request once, even if others try concurrently. */
 async function deciding<T>(
   connections: Connections,
   uid: string,

@@ -13,17 +13,16 @@ import type { Handler } from "./types.ts";
 
 type CreateReply = Awaited<ReturnType<Handler<"createAgent">>>;
 
-/** An agent that was just created, with its key. */
 export interface NewAgent {
   readonly record: AgentDocument;
   readonly apiKey: string;
-  /** Null where the key is not delivered again. */
+  /** Null if the key is not delivered again. */
   readonly sealed: string | null;
 }
 
 /**
- * Answers creates of agents: with the key in the first answer and in a machine's replays while its delivery window is
- * open, never after that.
+ * Builds the responses to creates of agents. The key is in the first response, and in a machine's replays while its
+ * delivery window is open; never after that.
  */
 export function createAgentAnswers({
   agents,
@@ -35,7 +34,10 @@ export function createAgentAnswers({
 }: HandlerDependencies) {
   const answer = answerWith(mcpUrl);
 
-  /** The key of a create that was just committed: given out here, or, where that took too long, never. */
+  /**
+   * Returns the response to a create that was just committed. It delivers the key, unless the create took so long that
+   * the window has ended.
+   */
   function firstAnswer({ apiKey, record }: NewAgent): CreateReply {
     const isTooLate = !isStillDeliverable(record, clock());
     return ok({
@@ -43,7 +45,10 @@ export function createAgentAnswers({
     });
   }
 
-  /** Null: the agent is archived, its actor has ended, and nothing of it is delivered any more. */
+  /**
+   * Asks the actor to prove non-delivery; null if the agent is archived and its actor has ended, in which case nothing
+   * is delivered any more.
+   */
   async function provenBy(agentId: string, lineageId: string): Promise<AgentReply | null> {
     try {
       return await agents.submit(agentId, { kind: "prove_non_delivery", lineageId });
@@ -56,18 +61,17 @@ export function createAgentAnswers({
   }
 
   /**
-   * The proof is in the actor before the answer is on its way, and no server can deliver the key any more, whatever its
-   * clock says. False while the window is open by the actor's time.
+   * Whether the key is proven undelivered. The proof is in the actor before the response is sent; from then on no
+   * server can deliver the key, whatever its clock says. False while the window is open by the actor's time.
    */
   async function isProvenUndelivered(agent: AgentDocument, lineageId: string): Promise<boolean> {
     const reply = await provenBy(agent._id, lineageId);
     if (reply !== null && (reply.kind !== "non_delivery" || !reply.windowOver)) return false;
-    // The actor's own timer has, or is about to. What a person created has no window to close.
+    // The actor's timer also closes the window, now or soon. An agent created by a person has no window.
     if ((agent.keyDeliverableUntil ?? null) !== null) await windows.close(agent._id);
     return true;
   }
 
-  /** A replay. */
   async function replayed(
     agent: AgentDocument,
     principal: ManagementPrincipal,
@@ -92,7 +96,7 @@ export function createAgentAnswers({
   return { firstAnswer, replayed };
 }
 
-/** A machine's key: a person's is given once, whenever that is. */
+/** Whether a machine's key may still be delivered. A person's key is delivered once, at any time. */
 const isStillDeliverable = (
   { keyDeliverableUntil = null, createdByLineage }: AgentDocument,
   now: Date,

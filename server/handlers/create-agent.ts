@@ -14,15 +14,15 @@ import { profileOf } from "./dependencies.ts";
 import { notFundable } from "./fundings.ts";
 import type { Handler } from "./types.ts";
 
-/** The version of the policy that an agent is created with; each change makes it one more. */
+/** Initial version of an agent's policy. Each change increments it. */
 const CREATED_VERSION = 1;
 
 type CreateBody = Parameters<Handler<"createAgent">>[0]["body"];
 
 /**
- * Creates an agent: its actor, its wallet's address and the sealed key come
- * first, each repeatable under the same id; one transaction commits the record, which makes the key good, with the event
- * and the delivery. What died before that is finished by a replay, or given up by the actor when the window ends.
+ * Creates an agent. Its actor, its wallet's address and the sealed key come first, each repeatable under the same id.
+ * One transaction then commits the record, which activates the key, with the event and the delivery. A create that dies
+ * before that is finished by a replay, or given up by the actor when the window ends.
  */
 export function createAgentHandler(dependencies: HandlerDependencies): Handler<"createAgent"> {
   const {
@@ -43,13 +43,16 @@ export function createAgentHandler(dependencies: HandlerDependencies): Handler<"
   const untilOf = (begunAt: Date): Date =>
     new Date(begunAt.getTime() + dependencies.keyDeliveryWindowSeconds * 1_000);
 
-  /** Its address follows from the agent's id and its owner, so it can be funded before it is deployed. */
+  /**
+   * Returns the new agent's wallet. Its address follows from the agent's id and the owner, so it can be funded before
+   * it is deployed.
+   */
   async function newWallet(
     id: string,
     { organizationId }: ManagementPrincipal,
   ): Promise<WalletRecord | null> {
     if (wallets === null) return null;
-    // Read again: a wallet's owner is final, and callers' organizations may be some seconds old.
+    // Read again: a wallet's owner is final, and a cached organization may be seconds old.
     const organization = await collections.organizations.findOne({ _id: organizationId });
     const owner = organization?.walletOwner ?? wallets.defaultOwner;
     return owner === null ? null : wallets.newWallet(id, owner);
@@ -58,13 +61,16 @@ export function createAgentHandler(dependencies: HandlerDependencies): Handler<"
   const isFundable = async ({ organizationId }: ManagementPrincipal): Promise<boolean> =>
     wallets !== null && (await wallets.fundings.hasTreasury(organizationId));
 
-  /** Nothing is kept of a key that a person is given, nor of one that is too late to be delivered again. */
+  /** Seals a key for redelivery. A person's key is never kept, nor one whose window has ended. */
   async function seal(id: string, until: Date, apiKey: string, key: string | null): Promise<string | null> {
     if (key === null || !isDeliverable(until.getTime(), clock().getTime())) return null;
     return keyDeliveries.seal(id, key, apiKey);
   }
 
-  /** Its money is the ledger's from then on; why not, where the project takes no more agents. */
+  /**
+   * Opens the account in the ledger, which keeps the agent's money from then on. Returns the refusal if the project has
+   * no room for more agents.
+   */
   async function openAccount(agent: AgentDocument, keyId: string): Promise<Refusal | null> {
     const { _id: agentId, name, policy, teamId } = agent;
     const reply = await ledgers.submit(agent, { kind: "open_account", agentId, teamId, name, policy, keyId });
@@ -78,7 +84,7 @@ export function createAgentHandler(dependencies: HandlerDependencies): Handler<"
     team: TeamDocument,
     principal: ManagementPrincipal,
   ): Promise<NewAgent | Refusal> {
-    // An organization with a treasury has an owner, and so its agents have wallets.
+    // An organization with a treasury has an owner, so its agents have wallets.
     if (targetIn(body) !== null && !(await isFundable(principal))) return notFundable();
     const apiKey = formatApiKey("agent", randomBytes);
     const until = untilOf(begunAt);
@@ -100,7 +106,7 @@ export function createAgentHandler(dependencies: HandlerDependencies): Handler<"
       deliverableUntil: until.getTime(),
     };
     const machinesKey = principal.type === "session" ? null : (body.idempotencyKey ?? null);
-    // The actor runs before its key is good, and before there is anything that it has to destroy if all ends here.
+    // The actor runs before the key is valid, and before there is anything it must destroy if the create fails.
     const started = actors.startAgent(profileOf(draft), firstKey);
     const [wallet, [sealed, full]] = await Promise.all([
       newWallet(id, principal),
@@ -147,10 +153,10 @@ export function createAgentHandler(dependencies: HandlerDependencies): Handler<"
   };
 }
 
-/** Fields of a new agent that the audit log has. */
+/** Fields of a new agent in the audit log. */
 const createdOf = ({ policy, scopes }: AgentDocument) => ({ ...policy, version: CREATED_VERSION, scopes });
 
-/** Payload that a replay must repeat. A default equals its spelled-out value. */
+/** Payload that a replay must repeat. A default equals the same value given explicitly. */
 const payloadOf = (body: CreateBody) => ({
   name: body.name,
   teamId: body.teamId,
@@ -190,7 +196,7 @@ const recordOf = ({ body, id, key, now, principal, team }: Draft): AgentDocument
   walletDetached: false,
   ...creatorOf(principal),
   createdAt: now,
-  // Made once its wallet is known.
+  // Set once the wallet is known.
   proof: "",
   updatedAt: now,
   archivedAt: null,
@@ -198,7 +204,7 @@ const recordOf = ({ body, id, key, now, principal, team }: Draft): AgentDocument
   accountRevision: 1,
 });
 
-/** The key that created it, and the lineage that a machine's archive asks for. */
+/** Returns the key that created the agent, and the lineage that a machine's archive checks. */
 function creatorOf(principal: ManagementPrincipal): Pick<AgentDocument, "createdBy" | "createdByLineage"> {
   if (principal.type === "session") {
     return { createdBy: { type: "user", id: principal.userId }, createdByLineage: null };
@@ -207,7 +213,7 @@ function creatorOf(principal: ManagementPrincipal): Pick<AgentDocument, "created
   return { createdBy: { type: "organization_key", id: keyId }, createdByLineage: lineageId };
 }
 
-/** A limit that is not given is none. */
+/** Missing limits become null, which means no limit. */
 const policyIn = (body: CreateBody): BudgetPolicy => ({
   budgetCents: body.budgetCents,
   autoApprovalThresholdCents: body.autoApprovalThresholdCents ?? null,

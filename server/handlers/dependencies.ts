@@ -38,7 +38,6 @@ import type { Connections } from "../oauth/connections.ts";
 import type { Webhooks } from "../../src/webhooks/webhooks.ts";
 import type { Metrics } from "../../src/metrics/metrics.ts";
 
-/** Dependencies of handlers, put together once in the composition root. */
 export interface HandlerDependencies {
   readonly collections: Collections;
   readonly actors: TemporalActors;
@@ -51,13 +50,13 @@ export interface HandlerDependencies {
   readonly cards: IssuedCards;
   readonly cardConnections: CardConnections;
   readonly journal: EventJournal;
-  /** Null where no chain is set up. */
+  /** Null without a configured chain. */
   readonly wallets: Wallets | null;
-  /** Null where no chain is set up. */
+  /** Null without a configured chain. */
   readonly purchases: ChallengeRail | null;
   readonly shops: Shops;
   readonly lists: Lists;
-  /** Long reads, in turns of organizations. */
+  /** Runs long reads in turns, by organization. */
   readonly reads: BoundedWork;
   readonly auth: AuthService;
   readonly organizationKeys: OrganizationKeys;
@@ -71,7 +70,7 @@ export interface HandlerDependencies {
   readonly logos: Logos;
   readonly webhooks: Webhooks & { readonly endpoints: WebhookEndpoints };
   readonly auditSeal: AuditSeal;
-  /** Null where OAuth is not served: MCP and the dashboard have different origins. */
+  /** Null if OAuth is not served because MCP and the dashboard have different origins. */
   readonly connections: Connections | null;
   readonly hashApiKey: (value: string) => string;
   readonly agentProofs: AgentProofs;
@@ -83,15 +82,15 @@ export interface HandlerDependencies {
   readonly raiseChanges: PaymentChanges<RaiseRequestDocument>;
   readonly waitingCalls: WaitingCalls;
   readonly streams: Streams;
-  /** Address of the service's pages. */
+  /** Base URL of the service's pages. */
   readonly baseUrl: string;
-  /** Address of the MCP server, without `/mcp`. */
+  /** Base URL of the MCP server, without `/mcp`. */
   readonly mcpUrl: string;
   readonly approvalWindowSeconds: number;
   readonly keyDeliveryWindowSeconds: number;
 }
 
-/** The actor's view of an agent, from its record. */
+/** Returns the agent's profile for its actor, from its record. */
 export const profileOf = (agent: AgentDocument): AgentProfile => ({
   organizationId: agent.organizationId,
   projectId: agent.projectId,

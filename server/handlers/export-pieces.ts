@@ -1,10 +1,10 @@
-/** Records of an export that are read, and sent, at a time: few enough that most of them are garbage before they are old. */
+/** Records of an export read and sent at a time. Small batches become garbage while young. */
 export const EXPORTED_AT_ONCE = 250;
 
 /**
- * The text of a file in pieces, one for each batch of records. The first batch is read before this answers, so that a database
- * out of reach is a refusal and no broken file. After that one batch is read while the one before is on its way, and none
- * further ahead: what a file takes in memory does not grow with it, nor with how slowly it is read.
+ * Yields a file's text, one piece for each batch of records. The first batch is read before the function returns, so
+ * that an unreachable database gives a refusal and not a broken file. Then one batch is read while the previous one is
+ * sent, so memory depends neither on the file's size nor on the reader's speed.
  */
 export async function exportPieces<T>(
   batches: AsyncGenerator<readonly T[], void>,
@@ -24,7 +24,7 @@ async function* pieces<T>(
   let read = first;
   while (read.done !== true) {
     const next = batches.next();
-    // A waiter below gets the rejection; there is none once the file's reader has gone away.
+    // The await below receives the rejection. Nothing awaits it after the file's reader has disconnected.
     next.catch(() => undefined);
     if (read.value.length > 0) yield read.value.map(textOf).join("");
     read = await next;

@@ -7,13 +7,12 @@ import type { FundingDocument, Fundings } from "../../src/rails/wallet/fundings.
 import { type HandlerDependencies, profileOf } from "./dependencies.ts";
 import type { Handlers } from "./types.ts";
 
-/** Wait of the answer for the chain: what is not settled by then is followed without it. */
-const ANSWER_MS = 3_000;
+/** Time the response waits for the chain. A funding not settled by then is followed up later. */
+const SETTLEMENT_WAIT_MS = 3_000;
 
 export const notFundable = () =>
   refusal("NOT_FOUND", "There is no wallet to fund, or no treasury to fund it from.");
 
-/** Money from the treasury for agents' wallets. */
 export function fundingHandlers({ wallets }: HandlerDependencies): Pick<Handlers, "fundAgent"> {
   return {
     async fundAgent({ body: { amountCents, idempotencyKey = null } }, { audit, target: agent }) {
@@ -32,10 +31,10 @@ export function fundingHandlers({ wallets }: HandlerDependencies): Pick<Handlers
   };
 }
 
-/** The funding as it is once the chain has settled it, or at the end of the wait. */
+/** Returns the funding once the chain has settled it, or its state when the wait ends. */
 async function advanced(fundings: Fundings, funding: FundingDocument): Promise<FundingDocument> {
   try {
-    return await withTimeout(ANSWER_MS, fundings.advance(funding, ANSWER_MS));
+    return await withTimeout(SETTLEMENT_WAIT_MS, fundings.advance(funding, SETTLEMENT_WAIT_MS));
   } catch (error) {
     if (error instanceof TimeoutError || error instanceof ChainUnreachable) return funding;
     throw error;

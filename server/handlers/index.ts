@@ -37,7 +37,7 @@ import { webhookDeliveryHandlers } from "./webhook-deliveries.ts";
 import { webhookHandlers } from "./webhooks.ts";
 import type { Handlers } from "./types.ts";
 
-/** The handler of every operation; one that is missing does not compile. */
+/** Handlers of all operations. A missing one does not compile. */
 export const createHandlers = (dependencies: HandlerDependencies): Handlers => ({
   ...authHandlers(dependencies),
   ...passkeyHandlers(dependencies),

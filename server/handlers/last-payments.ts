@@ -6,10 +6,10 @@ import { newest } from "../../src/store/lists.ts";
 
 type LastPayment = NonNullable<z.input<typeof agent>["lastPayment"]>;
 
-/** An agent's newest payment; null: it has none. */
+/** Reads an agent's newest payment; null if it has none. */
 export type LastPayments = (agentId: string) => Promise<LastPayment | null>;
 
-/** One entry of an index for each agent, however many payments it has. */
+/** Reads one index entry for each agent, however many payments it has. */
 export const lastPaymentsIn =
   ({ shownTransactions }: Pick<Collections, "shownTransactions">): LastPayments =>
   async (agentId) => {

@@ -20,7 +20,6 @@ type MemberHandlers = Pick<
   | "acceptInvite"
 >;
 
-/** Members and invites. */
 export function memberHandlers({ auth, clock, collections, lists }: HandlerDependencies): MemberHandlers {
   const { invites, users } = auth.collections;
   const unboundable = ({ organizationId }: SessionPrincipal, binding: Binding = { type: "organization" }) =>

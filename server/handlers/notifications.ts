@@ -2,7 +2,6 @@ import { ok } from "../../src/domain/result.ts";
 import type { HandlerDependencies } from "./dependencies.ts";
 import type { Handlers } from "./types.ts";
 
-/** People's own notifications. */
 export function notificationHandlers({
   auth,
 }: HandlerDependencies): Pick<Handlers, "getNotifications" | "updateNotifications"> {

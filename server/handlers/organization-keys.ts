@@ -11,11 +11,10 @@ type OrganizationKeyHandlers = Pick<
   "mintOrganizationKey" | "listOrganizationKeys" | "rotateOrganizationKey" | "revokeOrganizationKey"
 >;
 
-/** Organization keys. */
 export function organizationKeyHandlers(dependencies: HandlerDependencies): OrganizationKeyHandlers {
   const { clock, collections, dailyCreates, lists, organizationKeys } = dependencies;
 
-  /** Adds to each key the number of creates of its lineage in this UTC day. */
+  /** Adds to each key the number of creates by its lineage on the current UTC day. */
   async function views(documents: readonly OrganizationKeyDocument[]) {
     const lineageIds = documents.map(({ lineageId }) => lineageId);
     const counts = await dailyCreates.createdToday(lineageIds, clock());
@@ -24,7 +23,7 @@ export function organizationKeyHandlers(dependencies: HandlerDependencies): Orga
 
   async function view(document: OrganizationKeyDocument) {
     const [only] = await views([document]);
-    if (only === undefined) throw new Error("a view for each document");
+    if (only === undefined) throw new Error("the only view is missing");
     return only;
   }
 

@@ -14,10 +14,9 @@ import { railModesOf } from "../../src/rails/rails.ts";
 import type { HandlerDependencies } from "./dependencies.ts";
 import type { Handlers } from "./types.ts";
 
-/** A chain that has not answered by then is shown as one that has no treasury. */
-const TREASURY_MS = 1_000;
+/** Timeout for looking up the treasury on the chain. After that it is shown as missing. */
+const TREASURY_TIMEOUT_MS = 1_000;
 
-/** The organization's own settings. */
 export function organizationHandlers({
   auth,
   cardConnections,
@@ -34,16 +33,16 @@ export function organizationHandlers({
     const shown = { ...organizationView(organization), ...settingsOf(organization), treasury, rails };
     return ok({ body: { organization: shown } });
   };
-  /** Null where it has none, or a chain that has to be asked first does not answer. */
+  /** Returns the treasury; null if there is none, or if the chain does not answer a necessary look-up. */
   async function treasuryOf(organizationId: string) {
     if (wallets === null) return null;
-    const address = await withTimeout(TREASURY_MS, wallets.treasuries.of(organizationId)).catch(
+    const address = await withTimeout(TREASURY_TIMEOUT_MS, wallets.treasuries.of(organizationId)).catch(
       unlessMissing,
     );
     return address === null ? null : { address, chainCaip2: caip2Of(wallets.config.chainId) };
   }
 
-  /** The refusal of an owner whose key is not proven; test money needs no proof, but a wrong one is refused. */
+  /** Refuses an owner whose key is not proven. Test money needs no proof, but an invalid one is refused. */
   async function unprovenOwner(organizationId: string, owner: string, signature: string | undefined) {
     const isRequired = railModesOf(wallets, null)[WALLET_RAIL] === "real";
     if (wallets === null || (signature === undefined && !isRequired)) return null;
@@ -55,7 +54,7 @@ export function organizationHandlers({
   }
 
   return {
-    // From the record, not from what is kept of callers' organizations: who just changed it sees it.
+    // Read from the record and not from the callers' cache, so that a caller sees its own change.
     async getOrganization(_input, { principal: { organizationId } }) {
       return reply(await organizations.findOne({ _id: organizationId }));
     },

@@ -21,10 +21,10 @@ import { orderOf, wrongRecipient } from "./payment-orders.ts";
 import { shopVisits } from "./shop-visits.ts";
 import type { Handlers } from "./types.ts";
 
-/** Of a dry run that visits a shop. */
+/** Time added to the deadline of a dry run that visits a shop. */
 const VISIT_MS = 13_000;
 
-/** A payment to check. `order` is null where nothing would be paid. */
+/** A payment to check. `order` is null if nothing would be paid. */
 interface Checked {
   readonly order: CheckedOrder | null;
   readonly offer: z.output<typeof checkedOffer> | null;
@@ -32,7 +32,6 @@ interface Checked {
 
 export type OwnBudgetHandlers = Pick<Handlers, "getBudget" | "getWallet" | "checkPayment">;
 
-/** Handlers for an agent's questions before it pays: its budget, its wallet, and what would become of a payment. */
 export function ownBudgetHandlers(dependencies: HandlerDependencies, payments: Payments): OwnBudgetHandlers {
   const { clock, ledgers } = dependencies;
   const accountOf = accountsOf(dependencies);
@@ -44,7 +43,7 @@ export function ownBudgetHandlers(dependencies: HandlerDependencies, payments: P
     return accountOf(agent, { now: clock().getTime(), payment });
   }
 
-  /** The payment that is checked; of a URL that is free there is none. */
+  /** Returns the payment to check; a free URL needs none. */
   async function checkedOrder(
     agent: AgentDocument,
     { amountCents, rail, url, ...body }: z.output<typeof checkedPayment>,
@@ -54,14 +53,14 @@ export function ownBudgetHandlers(dependencies: HandlerDependencies, payments: P
       deadline.moveTo(deadline.elapsedMs + VISIT_MS);
       return checkedPurchase(agent, { url, ...body });
     }
-    if (rail === undefined || amountCents === undefined) throw new Error("the contract requires both");
+    if (rail === undefined || amountCents === undefined)
+      throw new Error("the contract requires both rail and amount");
     const { recipient } = body;
     const wrong = recipient === undefined ? null : wrongRecipient(dependencies.wallets, agent, recipient);
     if (wrong !== null) return refused(wrong);
     return ok({ order: orderOf({ ...body, rail, amountCents }), offer: null });
   }
 
-  /** Returns the offer of a shop for a URL. */
   async function checkedPurchase(
     agent: AgentDocument,
     {
@@ -135,7 +134,7 @@ export function ownBudgetHandlers(dependencies: HandlerDependencies, payments: P
   };
 }
 
-/** The agent's own policy and usage, and what the caps over it leave; null: no cap. */
+/** Returns the agent's policy and usage, and what the caps above it leave; null for no cap. */
 const agentBudgetView = (account: AccountView) => ({
   ...budgetPolicyView(account),
   spendableCents: account.spendableCents,

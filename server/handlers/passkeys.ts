@@ -16,7 +16,6 @@ type PasskeyHandlers = Pick<
   | "stepUpOptions"
 >;
 
-/** Passkeys. */
 export function passkeyHandlers({ auth, lists }: HandlerDependencies): PasskeyHandlers {
   const { passkeys } = auth.collections;
   return {

@@ -10,8 +10,8 @@ interface Recipient {
 }
 
 /**
- * Returns the order with its recipient from the rail's own field. The contract ensures that exactly that one is
- * there.
+ * Returns the order with its recipient from the rail's own field. The contract ensures that exactly that field is
+ * present.
  */
 export function orderOf<T extends Recipient & { readonly rail: Rail }>({
   merchant,
@@ -23,7 +23,10 @@ export function orderOf<T extends Recipient & { readonly rail: Rail }>({
   return { ...order, recipient: isAddress ? withChecksum(recipient) : recipient };
 }
 
-/** Money sent there would not move, or be lost; the shape of an address is judged before. Null: it may be sent there. */
+/**
+ * Returns the refusal of a recipient to which money would not move, or be lost; null if it is allowed. The address's
+ * format was checked before.
+ */
 export function wrongRecipient(
   wallets: HandlerDependencies["wallets"],
   agent: AgentDocument,

@@ -32,16 +32,16 @@ type PaymentHandlers = OwnBudgetHandlers &
     | "getDenialFeedback"
   >;
 
-/** Of an answer that has waited, for all that comes after the waiting. */
+/** Time added to a deadline for the work after a response's wait. */
 export const ANSWERED_MS = 1_500;
 
-/** How long an answer is to wait for its payment, and its deadline, which moves with that. */
+/** How long a response waits for its payment, and its deadline, which moves accordingly. */
 export interface Waiting {
   readonly deadline: Deadline;
   readonly waitSeconds: number;
 }
 
-/** Denials that `get_denial_feedback` returns by default. */
+/** Default number of denials that `get_denial_feedback` returns. */
 const DENIALS_MAX = 20;
 
 export function payerOf({ agent, keyId, cached }: AgentPrincipal): Payer {
@@ -55,7 +55,6 @@ export function payerOf({ agent, keyId, cached }: AgentPrincipal): Payer {
   return { ...payer, cached: { revision, verify } };
 }
 
-/** Payments of agents, by their tools and over REST. */
 export function paymentHandlers(dependencies: HandlerDependencies): PaymentHandlers {
   const { baseUrl, collections, ledgers, lists, payments } = dependencies;
   const { ownPayment, waitedFor } = ownPayments(dependencies);
@@ -120,7 +119,7 @@ export function paymentHandlers(dependencies: HandlerDependencies): PaymentHandl
       const known = await ownPayment(agent, params.id);
       if (known === null) return refused(refusal("NOT_FOUND"));
       const { approvalId, stage } = known.transaction;
-      // Never on hold, and on no card that waits.
+      // The payment was never on hold and is not a card that waits for a charge.
       if (approvalId === null && stage !== "armed") return refused(refusal("PAYMENT_NOT_CANCELLABLE"));
       const cancel = { kind: "cancel", agentId: agent._id, transactionId: params.id } as const;
       const reply = await ledgers.submit(agent, { ...cancel, requestId: newUuid() });
@@ -166,9 +165,9 @@ type WaitDependencies = Pick<
   "collections" | "logger" | "paymentChanges" | "waitingCalls"
 >;
 
-/** Agents' own payments as they are, and once they have come to their end. */
+/** Reads agents' own payments, with or without waiting for their outcome. */
 export function ownPayments({ collections, logger, paymentChanges, waitingCalls }: WaitDependencies) {
-  /** The payment once it was decided and came to its end, or as it is when the caller wants to wait no longer. */
+  /** Returns the payment once it is decided and final, or its current state when the caller's wait ends. */
   async function waitedFor(
     agent: AgentDocument,
     payment: RecordedPayment,
@@ -198,7 +197,7 @@ export function ownPayments({ collections, logger, paymentChanges, waitingCalls 
   return { ownPayment, waitedFor };
 }
 
-/** The message of a replay whose payment was not made. */
+/** Returns the message of a replay whose payment was not made. */
 export function repeatedRefusal({ transaction: { deniedAt, status } }: RecordedPayment): {
   message?: string;
 } {
@@ -218,7 +217,7 @@ export const paymentViewAt =
     raise: raiseOf(transaction, baseUrl),
   });
 
-/** No issuer grants a credential in the card's place yet. */
+/** Returns a payment's card. `credential` is null, since no issuer yet grants one in place of a card. */
 export const paymentCardView = (
   { _id: id, ledgerState: { card }, stage }: Pick<TransactionDocument, "_id" | "ledgerState" | "stage">,
   baseUrl: string,
@@ -233,7 +232,7 @@ export const paymentCardView = (
         credential: null,
       };
 
-/** Whether a person can make room for a payment that was not made: only limits of amounts can be raised. */
+/** Returns where a person can make room for a denied payment. Only limits on amounts can be raised. */
 const raiseOf = (
   { agentId, denialCode }: Pick<TransactionDocument, "agentId" | "denialCode">,
   baseUrl: string,

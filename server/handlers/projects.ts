@@ -21,13 +21,12 @@ interface CreateContext {
   readonly principal: ManagementPrincipal;
 }
 
-/** Projects. */
 export function projectHandlers(dependencies: HandlerDependencies): ProjectHandlers {
   const { accessProofs, actors, collections, containers, creates, lists, logos } = dependencies;
   const view = (project: ProjectDocument) => projectView(project, (logoHash) => logos.link(logoHash));
   const answer = (project: ProjectDocument) => ({ body: { project: view(project) } });
 
-  /** By REST and as a tool alike. */
+  /** Creates a project, over REST and MCP alike. */
   async function create(
     { body }: { readonly body: NewContainer },
     { audit, deadline, principal }: CreateContext,
@@ -43,8 +42,8 @@ export function projectHandlers(dependencies: HandlerDependencies): ProjectHandl
       find: (id) => collections.projects.findOne({ _id: id }),
       async prepare(id) {
         const { organizationId } = principal;
-        // It runs before there is anything that it is to decide about; once the project has its record, it is never started
-        // again.
+        // The ledger starts before it has anything to decide. Once the project has its record, the ledger is never
+        // started again.
         await actors.startLedger({ organizationId, projectId: id });
         const record = await newContainer(id, organizationId, body, dependencies);
         return { record: accessProofs.proven("project", record) };

@@ -25,12 +25,11 @@ type PurchaseHandlers = Pick<Handlers, "payX402Request">;
 
 type Asked = z.output<typeof purchase>;
 
-/** Two exchanges with a shop, and the pocket's money and a final block between and after them. */
+/** Time for two exchanges with a shop, with funding of the pocket in between and a final block afterwards. */
 const PURCHASE_MS = 30_000;
-/** Wait for a final block of a purchase that goes on. */
+/** Time to wait for a final block when a purchase is resumed. */
 const GO_ON_MS = 1_000;
 
-/** Of a purchase that was not delivered. */
 const NOT_DELIVERED: ShopAnswer = {
   httpStatus: 402,
   headers: {},
@@ -39,7 +38,6 @@ const NOT_DELIVERED: ShopAnswer = {
   isCut: false,
 };
 
-/** A call of the tool. */
 interface Call {
   readonly principal: AgentPrincipal;
   readonly asked: Asked;
@@ -47,13 +45,13 @@ interface Call {
   readonly waitSeconds: number;
 }
 
-/** Purchases of agents from shops that ask for payment with HTTP 402. */
+/** Agents' purchases from shops that request payment with HTTP 402. */
 export function purchaseHandlers(dependencies: HandlerDependencies): PurchaseHandlers {
   const { baseUrl, payments, purchases } = dependencies;
   const { waitedFor } = ownPayments(dependencies);
   const visit = shopVisits(dependencies);
   const paymentView = paymentViewAt(baseUrl);
-  /** A repeated call waits for the one before it, and gets what that has bought. */
+  /** A repeated call waits for the earlier one and gets its result. */
   const turns = new KeyedMutex(PURCHASE_MS);
 
   async function buy(call: Call) {
@@ -73,14 +71,14 @@ export function purchaseHandlers(dependencies: HandlerDependencies): PurchaseHan
     return answered(await payments.repeated(now), null);
   }
 
-  /** Fetches the URL unpaid, and pays where it asks for that. `earlier`: the payment that was made under this key. */
+  /** Fetches the URL unpaid, and pays if the shop requests it. `earlier`: payment made under this idempotency key. */
   async function visited(call: Call, request: ShopRequest, hash: string, earlier: RecordedPayment | null) {
     const { asked, deadline, principal } = call;
     deadline.moveTo(deadline.elapsedMs + PURCHASE_MS);
     const fetched = await visit.unpaid(principal.agent, request);
     if (!fetched.ok) return fetched;
     if (fetched.value.httpStatus !== 402) return free(answerIn(fetched.value), earlier);
-    // The rail compares a decided payment with its offer, whatever that costs now.
+    // The rail compares a decided payment with its offer, whatever the offer costs now.
     const maxMc = earlier === null ? mcOf(asked.maxAmountCents) : MAX_MC;
     const offer = await visit.offer(principal.agent, request, fetched.value, maxMc);
     return offer.ok ? paidFor(call, { request, hash, offer: offer.value }, earlier) : offer;
@@ -130,13 +128,13 @@ export function purchaseHandlers(dependencies: HandlerDependencies): PurchaseHan
     });
   }
 
-  /** Purchases are made from wallets, on no card. */
+  /** Omits the card: purchases are paid from wallets. */
   function purchaseView(made: RecordedPayment) {
     const { card: _none, ...shown } = paymentView(made);
     return shown;
   }
 
-  /** Returns a shop's answer without payment; nothing is decided. */
+  /** Returns a shop's response that needed no payment. Nothing is decided. */
   function free(answer: ShopAnswer, earlier: RecordedPayment | null) {
     const none = { transaction: null, approval: null, approvalUrl: null, raise: null };
     const shown = earlier === null ? none : purchaseView(earlier);
@@ -162,11 +160,11 @@ export function purchaseHandlers(dependencies: HandlerDependencies): PurchaseHan
   };
 }
 
-/** The wait for a person alone: what is signed is not waited for once the shop has answered. */
+/** Waits only for a person's decision: once the shop has answered, a signed payment is not waited for. */
 const heldOnly = ({ approval }: RecordedPayment, call: Call): Call =>
   approval === null || approval.resolution !== null ? { ...call, waitSeconds: 0 } : call;
 
-/** Decided, and approved where that was needed, but perhaps not made: its request is needed for that. */
+/** Whether a payment is decided and approved but perhaps not made. Making it requires its request. */
 const isToBeMade = ({ approval, transaction }: RecordedPayment): boolean =>
   transaction.status === "pending" && (approval === null || approval.resolution !== null);
 

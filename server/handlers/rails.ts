@@ -25,8 +25,8 @@ type RailHandlers = Pick<
   | "viewCard"
 >;
 
-/** An issuer that has not said its balance by then is shown as one that does not say. */
-const BALANCE_MS = 2_000;
+/** Timeout for reading an issuer's balance. After that the balance is shown as unavailable. */
+const BALANCE_TIMEOUT_MS = 2_000;
 
 const NO_PUBLISHABLE_KEY = refusal(
   "ISSUER_REFUSED",
@@ -39,7 +39,7 @@ const OTHER_ACCOUNT = refusal(
   "The key is of another account than the connected one; disconnect that first.",
 );
 
-/** The parts of a connection that the audit log keeps. */
+/** Fields of a connection in the audit log. */
 const noted = ({ issuer, hasAuthorizationSecret, isTest, keyHint }: CardConnectionDocument) => ({
   issuer,
   isTest,
@@ -47,7 +47,6 @@ const noted = ({ issuer, hasAuthorizationSecret, isTest, keyHint }: CardConnecti
   hasAuthorizationSecret,
 });
 
-/** Organizations' card issuers, and the cards of payments. */
 export function railHandlers(dependencies: HandlerDependencies): RailHandlers {
   const { baseUrl, cardConnections: connections, cards, collections, wallets } = dependencies;
 
@@ -133,10 +132,10 @@ export function railHandlers(dependencies: HandlerDependencies): RailHandlers {
       if (await cards.hasOpen(record._id)) return refused(refusal("RAIL_IN_USE"));
       const before = noted(record);
       await audit.begin({ before, after: null });
-      // A process that does not know the issuer can only erase the key.
+      // A process without an adapter for the issuer can only erase the key.
       const connection = connections.kindOf(issuer) === null ? null : await connected(organizationId, issuer);
       const ended = connection === null ? null : await reached(connection.issuer.tearDown());
-      // A key that was revoked at the issuer can remove nothing there, and has to go all the same.
+      // A key that the issuer has revoked can tear nothing down there, and is removed all the same.
       if (ended?.ok === false && ended.code !== "KEY_REFUSED") return refused(ended.refusal);
       await connections.remove(record);
       audit.change(before, null);
@@ -206,12 +205,12 @@ export function railHandlers(dependencies: HandlerDependencies): RailHandlers {
   };
 }
 
-/** An adapter may say more. */
+/** Selects the fields of the API; an adapter may return more. */
 const trialView = ({ isApproved, reason }: Trial) => ({ isApproved, reason });
 
 async function balanceOf(issuer: CardIssuer): Promise<number | null> {
   try {
-    const balance = await withTimeout(BALANCE_MS, issuer.balance());
+    const balance = await withTimeout(BALANCE_TIMEOUT_MS, issuer.balance());
     return balance.ok ? Math.max(0, balance.value) : null;
   } catch (error) {
     if (error instanceof TimeoutError || error instanceof IssuerUnreachable) return null;
@@ -223,7 +222,7 @@ const UNREACHABLE = refusal("SERVICE_UNAVAILABLE", "The card issuer does not ans
   retryAfterSeconds: 5,
 });
 
-/** An issuer's answer with its refusal in the words of ours. */
+/** Calls an issuer and translates its refusal into the service's own. */
 async function reached<T>(
   calling: Promise<
     { readonly ok: true; readonly value: T } | { readonly ok: false; readonly refusal: IssuerRefusal }

@@ -17,7 +17,6 @@ type RaiseHandlers = Pick<
   "requestRaise" | "listRaiseRequests" | "getRaiseRequest" | "grantRaiseRequest" | "refuseRaiseRequest"
 >;
 
-/** Agents' requests for higher limits, and people's decisions on them. */
 export function raiseRequestHandlers(dependencies: HandlerDependencies): RaiseHandlers {
   const { baseUrl, collections, lists } = dependencies;
   const raises = new RaiseRequests(dependencies);
@@ -71,10 +70,9 @@ export function raiseRequestHandlers(dependencies: HandlerDependencies): RaiseHa
 
 const personOf = ({ name, userId }: SessionPrincipal) => ({ userId, name });
 
-/** The page where people decide raises. */
 const raisesUrl = (baseUrl: string): string => `${baseUrl}/approvals`;
 
-/** The request once a person has decided it, or as it is after `withinMs`, or where too many calls wait. */
+/** Returns the request once it is decided, or its current state after `withinMs` or if too many calls wait. */
 const waitsForDecision =
   ({
     collections: { raiseRequests },

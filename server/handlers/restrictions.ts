@@ -18,7 +18,6 @@ type RestrictionsHandlers = Pick<
   | "setAgentRestrictions"
 >;
 
-/** Restrictions of projects, teams and agents. */
 export function restrictionsHandlers(dependencies: HandlerDependencies): RestrictionsHandlers {
   const lists = new RestrictionLists(dependencies);
 

@@ -12,7 +12,6 @@ import type { Handlers } from "./types.ts";
 
 const DECLINED = "The card on file was declined.";
 
-/** Test money, a subscription that can't be paid, and the sandbox processor's books. */
 export function sandboxHandlers(
   dependencies: HandlerDependencies,
 ): Pick<Handlers, "depositToTreasury" | "failBilling" | "fundAgentInSandbox" | "listCardLedger"> {
@@ -22,7 +21,7 @@ export function sandboxHandlers(
       const wallet = agent.wallet ?? null;
       const sandbox = wallets?.sandbox ?? null;
       if (wallets === null || sandbox === null || wallet === null) return refused(refusal("NOT_FOUND"));
-      // A wallet from before, on a chain that is no sandbox, would not see the money.
+      // A wallet created earlier on a chain that is not a sandbox would not see the money.
       if (wallet.chainCaip2 !== caip2Of(wallets.config.chainId)) return refused(refusal("NOT_FOUND"));
       if (agent.lifecycle === "archived") return refused(refusal("AGENT_ARCHIVED"));
       await audit.begin({ before: null, after: { amountCents } });
@@ -51,7 +50,7 @@ export function sandboxHandlers(
     },
 
     async failBilling(_input, { audit, principal: { organizationId } }) {
-      // No simulated failure is reported where wallets hold real money.
+      // No failure is simulated if wallets hold real money.
       if ((wallets?.sandbox ?? null) === null) return refused(refusal("NOT_FOUND"));
       const organization = await collections.organizations.findOne({ _id: organizationId });
       if (organization === null) throw new Error("a caller's organization has lost its record");
@@ -68,7 +67,7 @@ export function sandboxHandlers(
     },
 
     async listCardLedger({ query: { cursor, limit } }, { principal: { organizationId } }) {
-      // The card sandbox is the only card processor there is until another one can be set up.
+      // The card sandbox is currently the only card processor that keeps a ledger.
       const collection = collections.cardLedger;
       const page = await lists.page({
         collection,

@@ -4,7 +4,7 @@ import { ok, type Result } from "../../src/domain/result.ts";
 import type { SignedIn } from "../../src/identity/sessions.ts";
 import type { Reply } from "./types.ts";
 
-/** The response of every sign-in: the tokens stay apart, since a browser gets them in cookies. */
+/** Returns the response of every sign-in. The tokens are separate, since a browser gets them in cookies. */
 export function sessionReply(signedIn: Result<SignedIn>): Result<Reply<OutputOf<Operations["signIn"]>>> {
   if (!signedIn.ok) return signedIn;
   const {

@@ -16,7 +16,6 @@ const BUSY = refusal(
   { retryAfterSeconds: 1 },
 );
 
-/** Visits of shops without payment. */
 export function shopVisits({
   clock,
   purchases,
@@ -37,7 +36,7 @@ export function shopVisits({
       return refused(refusal("VALIDATION_FAILED", undefined, { issues }));
     },
 
-    /** The offer to pay, at most at this price. */
+    /** Returns the shop's offer, up to a maximum price. */
     async offer(
       agent: AgentDocument,
       request: ShopRequest,

@@ -15,7 +15,6 @@ type SimulationHandlers = Pick<Handlers, Extract<keyof Handlers, `simulate${stri
 
 type Context = Parameters<SimulationHandlers["simulateTeamRestrictions"]>[1];
 
-/** Changes tried on past payments. */
 export function simulationHandlers(dependencies: HandlerDependencies): SimulationHandlers {
   const simulations = new Simulations(dependencies);
 

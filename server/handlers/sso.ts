@@ -10,7 +10,6 @@ type SsoHandlers = Pick<
   "endSsoSessions" | "finishSso" | "getSso" | "removeSso" | "setSso" | "startSso"
 >;
 
-/** Sign-in by an organization's identity provider. */
 export function ssoHandlers({ auth, baseUrl }: HandlerDependencies): SsoHandlers {
   const shown = (organizationId: string, sso: SsoDocument | null) => ({
     body: {

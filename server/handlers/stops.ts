@@ -29,12 +29,15 @@ type StopHandlers = Pick<
 
 /** Maximum stops in flight. They share ledger updates, so more would not be faster. */
 const CONCURRENCY_MAX = 32;
-/** Another one is begun while there is time for so many times what the slowest has taken: what is begun is done before the answer. */
+/**
+ * Factor for the slowest stop so far: another stop begins only if that much time is left, so that every stop begun is
+ * done before the response.
+ */
 const SLOWEST_TIMES = 2;
 
-/** Ledgers that are told to stop at once; each takes its own decision. */
+/** Maximum ledgers being stopped concurrently. Each decides by itself. */
 const STOPPED_LEDGERS_AT_ONCE = 64;
-/** Projects that an answer names which were not stopped. */
+/** Maximum projects named in a response as not stopped. */
 const NAMED_MAX = 20;
 
 type ContainerScope = { readonly teamId: string } | { readonly projectId: string };
@@ -44,9 +47,11 @@ interface StopCall {
   readonly deadline: Deadline;
 }
 
-/** Filter for agents that can still pay. */
 const activeIn = (scope: ContainerScope): Filter<AgentDocument> => ({ ...scope, lifecycle: "active" });
-/** Paused agents with payments on their way: the call that paused them may have ended before the rails were fenced. */
+/**
+ * Filter for paused agents with payments in flight: the call that paused an agent may have ended before the rails were
+ * fenced.
+ */
 const perhapsUnfencedIn = (scope: ContainerScope): Filter<AgentDocument> => ({
   ...scope,
   lifecycle: "paused",
@@ -60,7 +65,7 @@ const withKeysIn = (scope: ContainerScope): Filter<AgentDocument> => ({
 
 const idOf = ({ _id }: AgentDocument): string => _id;
 
-/** Emergency stops: one decision of a ledger for all agents, or what stops one agent, for some of them at a time. */
+/** Emergency stops. Each is one ledger decision for all agents, or a stop of each agent, some at a time. */
 export function stopHandlers(dependencies: HandlerDependencies): StopHandlers {
   const { ledgers, logger, rails } = dependencies;
   const { agents, projects } = dependencies.collections;
@@ -101,7 +106,10 @@ export function stopHandlers(dependencies: HandlerDependencies): StopHandlers {
     return ok({ body: { revoked: keys.length, remaining } });
   }
 
-  /** One decision of the ledger. Answered once the rails keep out what it had decided before. */
+  /**
+   * Stops the agents of a project or team by one ledger decision. Returns once the rails block payments decided
+   * earlier.
+   */
   async function stopIn(project: ProjectRef, teamId: string | null, revokeKeys: boolean): Promise<Stopped> {
     const command = { kind: "stop_accounts", teamId, revokeKeys, requestId: newUuid() } as const;
     const reply = await ledgers.submit(project, command);
@@ -123,8 +131,9 @@ export function stopHandlers(dependencies: HandlerDependencies): StopHandlers {
   }
 
   /**
-   * Projects of the organization, archived ones too, since what was decided before is still sent. Also those that only
-   * agents name: a project's record may have been changed to hide it, while an agent whose record was changed can't pay.
+   * Returns the organization's projects, including archived ones, whose earlier payments are still sent. Also includes
+   * projects named only by agents: a project's record may have been altered to hide it, while an agent whose record was
+   * altered cannot pay.
    */
   async function projectsOf(organizationId: string): Promise<readonly string[]> {
     const [recorded, ofAgents] = await Promise.all([
@@ -134,7 +143,10 @@ export function stopHandlers(dependencies: HandlerDependencies): StopHandlers {
     return [...new Set([...recorded.map(({ _id }) => _id), ...ofAgents])];
   }
 
-  /** All ledgers of the organization, each for itself: one that does not answer keeps no other from being stopped. */
+  /**
+   * Stops all ledgers of the organization independently: one without an answer does not keep another from being
+   * stopped.
+   */
   async function stopAll(
     organizationId: string,
     { revokeKeys = false }: StopBody,
@@ -199,7 +211,7 @@ function notAllStopped(projectIds: readonly string[]): Refusal {
   return refusal("SERVICE_UNAVAILABLE", message, { detail, retryAfterSeconds: 1 });
 }
 
-/** Nothing in an archived container is live, and nothing is written to it. */
+/** Runs a stop unless the container is archived: nothing in an archived one is live or written to. */
 const live = <T>(
   { archivedAt }: ProjectDocument | TeamDocument,
   stop: () => Promise<Result<T>>,
@@ -207,8 +219,9 @@ const live = <T>(
   archivedAt === null ? stop() : Promise.resolve(refused(refusal("CONTAINER_ARCHIVED")));
 
 /**
- * Does it for each of them, some at a time, as long as there is time. Answers those for whom it was done; refused is who was
- * archived or has no key any more. One that fails does not stop the others; where it failed for all, the error is thrown.
+ * Stops each agent, some at a time, while there is time. Returns the agents that were stopped; an agent that was
+ * archived or has no key any more is refused and left out. A failed stop does not affect the others; if all failed, the
+ * first error is thrown.
  */
 async function forAll<T>(
   all: readonly AgentDocument[],

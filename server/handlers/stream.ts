@@ -3,7 +3,6 @@ import { ok } from "../../src/domain/result.ts";
 import type { HandlerDependencies } from "./dependencies.ts";
 import type { Handlers } from "./types.ts";
 
-/** The stream of changes. */
 export function streamHandlers({ streams }: HandlerDependencies): Pick<Handlers, "streamChanges"> {
   return {
     async streamChanges({ query: { kinds, lastEventId = null } }, { principal }) {

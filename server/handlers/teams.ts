@@ -21,21 +21,19 @@ interface CreateContext {
   readonly audit: AuditedWrites;
   readonly deadline: Deadline;
   readonly principal: ManagementPrincipal;
-  /** The project that the team is for. */
   readonly target: ProjectDocument;
 }
 
-/** Teams. */
 export function teamHandlers(dependencies: HandlerDependencies): TeamHandlers {
   const { accessProofs, collections, containers, creates, lists, logos } = dependencies;
   const view = (team: TeamDocument) => teamView(team, (logoHash) => logos.link(logoHash));
   const answer = (team: TeamDocument) => ({ body: { team: view(team) } });
 
-  /** The team as it is now; its project never changes. */
+  /** Returns the changed team. Its project never changes. */
   const answerChanged = (now: ContainerDocument, { projectId }: TeamDocument) =>
     answer({ ...now, projectId });
 
-  /** By REST and as a tool alike. A defaulted project is part of the payload. */
+  /** Creates a team, over REST and MCP alike. A defaulted project is part of the payload. */
   async function create(
     { body }: { readonly body: NewContainer },
     { audit, deadline, principal, target }: CreateContext,
@@ -101,6 +99,6 @@ export function teamHandlers(dependencies: HandlerDependencies): TeamHandlers {
   };
 }
 
-/** The scope of teams, by the fields of their own records. */
+/** Returns a scope of teams by the fields of the teams' own records. */
 const teamsIn = ({ teamId, ...scope }: EqualityFilter): EqualityFilter =>
   teamId === undefined ? scope : { _id: teamId };

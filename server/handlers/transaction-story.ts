@@ -17,12 +17,12 @@ import type { HandlerDependencies } from "./dependencies.ts";
 import { paymentCardView } from "./payments.ts";
 import type { Handlers } from "./types.ts";
 
-/** More than a payment ever has: its entries are its decisions, and what was refused about it. */
+/** Exceeds the entries of any payment: its decisions, and the refusals that concern it. */
 const ENTRIES_MAX = 50;
 
 const version = z.int().nullable();
 
-/** As the audit log keeps it (src/domain/audit/payment-decisions.ts). */
+/** Format of the audit log (src/domain/audit/payment-decisions.ts). */
 const decided = z.object({
   outcome: z.enum(["approved", "held", "denied"]),
   policyVersion: z.int().nullable(),
@@ -41,7 +41,7 @@ const decided = z.object({
   rulesVersions: z.object({ project: version, team: version, agent: version }).optional(),
 });
 
-/** Everything that is known of one payment, put together from where each part is kept. */
+/** Assembles everything known of one payment from the places where each part is kept. */
 export function transactionStoryHandlers({
   auditSeal,
   baseUrl,
@@ -52,14 +52,14 @@ export function transactionStoryHandlers({
 }: HandlerDependencies): Pick<Handlers, "getTransactionExplanation" | "getTransactionStory"> {
   const { auditLog, events } = collections;
 
-  /** Events have ids that are made of the payment's. */
+  /** Event ids are derived from the payment's. */
   const eventsOf = ({ approval, transaction }: PaymentRecords): Promise<EventDocument[]> =>
     events
       .find({ _id: { $in: paymentEvents(paymentIn(transaction, approval)).map(({ id }) => id) } })
       .sort({ createdAt: 1, _id: 1 })
       .toArray();
 
-  /** Deliveries have ids that are made of event and endpoint, so that no index is needed. */
+  /** Delivery ids are derived from event and endpoint, so no index is needed. */
   async function deliveriesOf(organizationId: string, ofPayment: readonly EventDocument[]) {
     const endpointDocuments = await endpoints.find({ organizationId }, { projection: { _id: 1 } }).toArray();
     const named = new Map(

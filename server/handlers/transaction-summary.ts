@@ -15,11 +15,11 @@ import { latest, RANGE_DAYS } from "./transactions.ts";
 import type { HandlerDependencies } from "./dependencies.ts";
 import type { Handlers } from "./types.ts";
 
-/** An answer takes further days for so long. */
-const WORK_MS = 1_500;
-/** Of one day MongoDB may read keys for so long. */
-const DAY_MS_MAX = 2_500;
-/** Groups that a day names. */
+/** Time during which a response adds further days. */
+const FURTHER_DAYS_CUTOFF_MS = 1_500;
+/** Timeout for MongoDB to read the keys of one day. */
+const DAY_READ_TIMEOUT_MS = 2_500;
+/** Maximum groups named for a day. */
 const NAMED_MAX = 50;
 
 type Answer = z.input<typeof summarizeTransactions.output>;
@@ -39,12 +39,12 @@ const FIELD_OF = {
   project: "projectId",
 } as const;
 
-/** Statuses of what was spent: reversed payments were, on the days before their money came back. */
+/** Statuses of spent payments. A reversed payment counts as spent on the days before its reversal. */
 const SPENT = ["approved", "reversed"] as const;
 
 /**
- * Sums of payments by day: read from one index that has all of them, a day at a time, and no record. To these come what
- * later captures, refunds and the like have changed on a day, of the few payments that have such.
+ * Sums payments by day. Reads a day at a time from one covering index, without records. Later changes on a day
+ * (captures, refunds and the like) are read from the few payments that have any.
  */
 export function transactionSummaryHandlers({
   clock,
@@ -54,7 +54,7 @@ export function transactionSummaryHandlers({
   const { transactions } = collections;
 
   const read = <T extends Document>(hint: string, pipeline: Document[]): Promise<T[]> =>
-    transactions.aggregate<T>(pipeline, { hint, maxTimeMS: DAY_MS_MAX }).toArray();
+    transactions.aggregate<T>(pipeline, { hint, maxTimeMS: DAY_READ_TIMEOUT_MS }).toArray();
 
   async function summed(match: Document, within: Document, field: string): Promise<Group[]> {
     const sum = { _id: `$${field}`, count: { $sum: 1 }, amountCents: { $sum: "$amountCents" } };
@@ -66,24 +66,24 @@ export function transactionSummaryHandlers({
     return inOrder(made, changed);
   }
 
-  /** The newest instant within a range at which payments that fit have changed; null: none. */
+  /** Returns the newest time within a range at which matching payments changed; null if there is none. */
   async function movedLast(match: Document, within: Document): Promise<Date | null> {
     const newest = { $group: { _id: null, at: { $max: "$moved.at" } } };
     const [last] = await read<{ at: Date }>(MOVED_INDEX, [...movedWithin(match, within), newest]);
     return last?.at ?? null;
   }
 
-  /** The newest day before an instant on which there is something that fits; null: none. */
+  /** Returns the newest day before a time with any matching payment or change; null if there is none. */
   async function dayBefore(match: Document, until: Date, since: Date | null, days: CalendarDays) {
     const createdAt = { $lt: until, ...(since === null ? {} : { $gte: since }) };
     const [last] = await transactions
       .find({ ...match, createdAt }, { hint: SUMMARY_INDEX, projection: { _id: 0, createdAt: 1 } })
       .sort({ createdAt: -1 })
       .limit(1)
-      .maxTimeMS(DAY_MS_MAX)
+      .maxTimeMS(DAY_READ_TIMEOUT_MS)
       .toArray();
     const made = last === undefined ? null : days.of(last.createdAt);
-    // On the days after it nothing was made, so few payments have changed there.
+    // On later days no payment was made, so few payments changed there.
     const from = latest(since, made?.until ?? null);
     const moved = await movedLast(match, { $lt: until, ...(from === null ? {} : { $gte: from }) });
     return moved === null ? made : days.of(moved);
@@ -105,7 +105,7 @@ export function transactionSummaryHandlers({
       };
       const calendar = new CalendarDays(tz);
       const now = clock();
-      // Whole days, the one at hand included.
+      // Whole days, including the current one.
       const whole =
         range === "all"
           ? null
@@ -120,20 +120,20 @@ export function transactionSummaryHandlers({
         const groups = await summed(match, within, FIELD_OF[groupBy]);
         return { from: day.from, day: dayOf(day, groups) };
       };
-      // Each day takes a turn of its own: other organizations' reads come between those of a long history.
+      // Each day is a separate turn, so that other organizations' reads interleave with a long history.
       return ok({ body: await daysBefore(end, (until) => reads.run(() => next(until), organizationId)) });
     },
   };
 }
 
-/** Returns one document for each change within a range. */
+/** Returns a pipeline with one document for each change within a range. */
 const movedWithin = (match: Document, within: Document): Document[] => [
   { $match: { ...match, moved: { $elemMatch: { at: within } } } },
   { $unwind: "$moved" },
   { $match: { "moved.at": within } },
 ];
 
-/** The groups with what has changed in them, the largest sum first. */
+/** Applies changes to the groups. Returns the largest sum first. */
 function inOrder(made: readonly Group[], changed: readonly Omit<Group, "count">[]): Group[] {
   const groups = new Map(made.map((group) => [group._id, group]));
   for (const { _id, amountCents } of changed) {
@@ -145,12 +145,12 @@ function inOrder(made: readonly Group[], changed: readonly Omit<Group, "count">[
   );
 }
 
-/** Days from the newest on, until there are no more, or the answer has taken long enough, or its turn does not come again. */
+/** Returns days from the newest on, until there are no more, the time is used up, or the read queue is full. */
 async function daysBefore(
   first: Date,
   next: (until: Date) => Promise<{ readonly from: Date; readonly day: Day } | null>,
 ): Promise<Answer> {
-  const stopAtMs = performance.now() + WORK_MS;
+  const stopAtMs = performance.now() + FURTHER_DAYS_CUTOFF_MS;
   const days: Day[] = [];
   let until = first;
   while (days.length === 0 || performance.now() <= stopAtMs) {
@@ -186,5 +186,5 @@ const totalOf = (sums: readonly Sum[]): Sum => ({
   amountCents: Math.ceil(wholeMc(sums.reduce((total, { amountCents }) => total + amountCents, 0))),
 });
 
-/** A sum of cents, of which some have thousandths, without what floating point adds to them. */
+/** Rounds a sum of cents, some with thousandths, to remove floating-point error. */
 const wholeMc = (cents: number): number => Math.round(cents * MC_PER_CENT) / MC_PER_CENT;

@@ -24,7 +24,6 @@ type Caller = ContextOf<typeof operations.listTransactions.access>;
 
 const BYTE_ORDER_MARK = "\ufeff";
 
-/** The columns of an export, in their order. */
 const COLUMNS = [
   "id",
   "createdAt",
@@ -53,14 +52,13 @@ const COLUMNS = [
   "receipt",
 ] as const;
 
-/** Transactions of an organization. */
 export function transactionHandlers({
   clock,
   collections,
   lists,
   reads,
 }: HandlerDependencies): Pick<Handlers, "exportTransactions" | "getTransaction" | "listTransactions"> {
-  /** Returns the filter that a list and an export share for the same caller. */
+  /** Returns the filter for a caller, which a list and an export share. */
   async function chosen(
     filters: Filters,
     { principal: { organizationId }, target: { bindingFilter } }: Caller,
@@ -69,7 +67,7 @@ export function transactionHandlers({
     const { maxAmountCents, minAmountCents, projectId, search, status, teamId, type } = asked;
     const containers = { projectId, teamId, agentId: agentIn(filters) };
     const scope = await mostSpecificScope(collections, organizationId, containers, bindingFilter);
-    // A payment's rail never changes; a list of both is merged from the two.
+    // A payment's rail never changes. A list of both is merged from the two.
     const equals = scope && { ...scope, ...definedFields({ status }), rail: type ?? rails.options };
     const named = transactionId.safeParse(search?.trim().replace(/^txn_.*$/i, withUpperCase));
     const wanted = { maxAmountCents, minAmountCents, search: named.success ? undefined : search };
@@ -89,7 +87,7 @@ export function transactionHandlers({
     };
   }
 
-  /** Searches take turns, since one that finds little examines thousands of records. */
+  /** Runs searches in turns, since one with few matches examines thousands of records. */
   const inTurn = <T>(
     selection: Selection<TransactionSnapshot>,
     { principal }: Caller,
@@ -122,11 +120,11 @@ export function transactionHandlers({
 
 const withUpperCase = (id: string): string => `txn_${id.slice(4).toUpperCase()}`;
 
-/** The later of two beginnings; null: neither is given. */
+/** Returns the later of two times; null if both are. */
 export const latest = (one: Date | null, other: Date | null): Date | null =>
   one === null || (other !== null && other > one) ? other : one;
 
-/** Rows with instants as the clocks of a zone show them. */
+/** Returns rows whose times are in a time zone. */
 function rowsIn(timezone: string | undefined): (transaction: TransactionSnapshot) => string {
   const shown = zonedTime(timezone);
   return (transaction) => {

@@ -9,19 +9,21 @@ import type { SessionTokensIssued } from "../../src/identity/sessions.ts";
 import type { AgentPrincipal, ManagementPrincipal } from "../../src/identity/principals.ts";
 import type { ResourceByKind } from "../pipeline/resources.ts";
 
-/** Context of every handler besides its input. */
 interface Common {
-  /** A place for notes. */
+  /** Notes for the call's audit entry. */
   readonly audit: AuditNotes;
-  /** When the call is answered, whatever the handler still waits for. */
+  /** Deadline of the response, even if the handler still waits. */
   readonly deadline: Deadline;
-  /** The client's sanitized name of itself; null: none, or it came over MCP. */
+  /** Client's sanitized User-Agent; null if it has none or came over MCP. */
   readonly userAgent: string | null;
-  /** The only account that a sign-in by a known device may be for, where strangers are not let in. */
+  /**
+   * Only account that a sign-in from a known device may be for, once strangers have used up its e-mail's attempts; null
+   * if any account is allowed.
+   */
   readonly onlyUserId: string | null;
 }
 
-/** The common context with the caller and the target that the operation's access promises. */
+/** Common context with the caller and the target that the operation's access guarantees. */
 export type ContextOf<A extends Access> = Common & CallerOf<A>;
 
 type CallerOf<A extends Access> = A extends AgentAccess
@@ -33,7 +35,7 @@ type CallerOf<A extends Access> = A extends AgentAccess
       }
     : { readonly principal: null };
 
-/** Handlers return views that are not changed afterwards. */
+/** Type of a view that is not changed after the handler returns it. */
 export type DeepReadonly<T> = T extends readonly (infer I)[]
   ? readonly DeepReadonly<I>[]
   : T extends object
@@ -42,15 +44,15 @@ export type DeepReadonly<T> = T extends readonly (infer I)[]
 
 export interface Reply<O> {
   readonly body: DeepReadonly<O>;
-  /** The status of a replay, where creating answers 201. */
+  /** Status of a replay of a create that answered 201. */
   readonly status?: 200;
-  /** The tokens of a session that begins or goes on: REST puts them into the body, or into cookies. */
+  /** Tokens of a session that begins or continues. REST sends them in the body or in cookies. */
   readonly session?: SessionTokensIssued;
-  /** Token of a sign-in that has begun, which the browser keeps; null: it is over. */
+  /** Token of a sign-in in progress, which the browser keeps; null if the sign-in is over. */
   readonly ssoFlow?: string | null;
-  /** A file that is sent piece by piece, in the body's place. */
+  /** File that is sent in pieces instead of the body. */
   readonly stream?: FileStream;
-  /** Events that go on, in the body's place. */
+  /** Continuous events instead of the body. */
   readonly events?: OpenableStream;
 }
 
@@ -65,5 +67,5 @@ export type Handler<K extends OperationId> = (
   context: ContextOf<Operations[K]["access"]>,
 ) => Promise<Result<Reply<OutputOf<Operations[K]>>>>;
 
-/** A handler for each operation: a missing one does not compile. */
+/** Handlers by operation. A missing one does not compile. */
 export type Handlers = { readonly [K in OperationId]: Handler<K> };

@@ -20,10 +20,12 @@ type WebhookDeliveryHandlers = Pick<
   | "getWebhookReplay"
 >;
 
-/** From a request's arrival: a receiver has 15 s, and its delivery some more to be begun and written down. */
+/**
+ * Deadline from a request's arrival. A receiver has 15 s, and its delivery needs some more to start and to be recorded.
+ */
 const RECEIVER_MS = 20_000;
 
-/** A redelivery changes nothing that decides access. */
+/** A redelivery changes nothing relevant to access. */
 const NO_CHANGE = { before: null, after: null };
 
 interface Named {
@@ -31,7 +33,6 @@ interface Named {
   readonly deliveryId: string;
 }
 
-/** Handlers of deliveries, tests and redeliveries. */
 export function webhookDeliveryHandlers(dependencies: HandlerDependencies): WebhookDeliveryHandlers {
   const { accessProofs, clock, lists, webhooks } = dependencies;
   const { collections, endpoints, redeliveries, workflows } = webhooks;
@@ -47,7 +48,7 @@ export function webhookDeliveryHandlers(dependencies: HandlerDependencies): Webh
     return found === null ? refused(refusal("NOT_FOUND")) : ok({ delivery: found, endpoint: endpoint.value });
   }
 
-  /** Sends it as every delivery is sent, by a worker, and waits for its one attempt. */
+  /** Sends a test through a worker, like every delivery, and waits for its only attempt. */
   async function tried(endpoint: EndpointDocument, eventType: EventType, deadline: Deadline) {
     const { retentionDays } = webhooks;
     const given = { accessProofs, endpoint, now: clock(), retentionDays };
@@ -126,6 +127,6 @@ export function webhookDeliveryHandlers(dependencies: HandlerDependencies): Webh
   };
 }
 
-/** Of an endpoint for all events, one that every organization has. */
+/** Returns the endpoint's first event type; for an endpoint of all events, a type that every organization has. */
 const firstTypeOf = ({ eventTypes }: EndpointDocument): EventType =>
   EVENT_TYPES.find((type) => type === eventTypes[0]) ?? "agent.created";

@@ -9,7 +9,6 @@ type WebhookHandlers = Pick<
   "createWebhook" | "listWebhooks" | "getWebhook" | "updateWebhook" | "deleteWebhook" | "rotateWebhookSecret"
 >;
 
-/** Webhook endpoints, and their secrets. */
 export function webhookHandlers(dependencies: HandlerDependencies): WebhookHandlers {
   const { lists, webhooks } = dependencies;
   const { collections, endpoints } = webhooks;
@@ -61,7 +60,7 @@ export function webhookHandlers(dependencies: HandlerDependencies): WebhookHandl
       const { secret } = rotated.value;
       const endpoint = endpointView(rotated.value.endpoint);
       const { secretPreviousExpiresAt } = endpoint;
-      if (secretPreviousExpiresAt === null) throw new Error("a rotation leaves a previous secret");
+      if (secretPreviousExpiresAt === null) throw new Error("a rotation left no previous secret");
       return ok({ body: { endpoint, secret, secretPreviousExpiresAt } });
     },
   };

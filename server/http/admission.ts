@@ -18,8 +18,8 @@ export interface AdmissionDependencies {
 }
 
 /**
- * The first two checks of every request under /v1 and /mcp, the credential and the limit per minute, and the rate limit headers.
- * Only here are callers authenticated.
+ * Runs the first two checks of every request under /v1 and /mcp: the credential and the limit per minute. Sets the rate
+ * limit headers. Callers are authenticated only here.
  */
 export class Admission {
   readonly #browsers: BrowserSessions;
@@ -32,7 +32,7 @@ export class Admission {
     this.#limits = limits;
   }
 
-  /** Admits every caller, counted by address; a credential is not checked. */
+  /** Admits every caller without checking a credential. The request counts against its address. */
   async anyone(request: Request, response: Response): Promise<Result<Requester>> {
     const address = addressOf(request);
     const status = await this.#limits.ofAddress(address);
@@ -41,21 +41,22 @@ export class Admission {
     return ok({ principal: null, caller: null, address });
   }
 
-  /** Admits a look-up of a logo, counted by address apart from all else: pages show many of them. */
+  /** Admits a look-up of a logo. It has a limit per address of its own, because a page shows many logos. */
   async logo(request: Request): Promise<Result<null>> {
     const status = await this.#limits.ofLogos(addressOf(request));
     return status.exceeded ? refused(rateLimited(status)) : ok(null);
   }
 
-  /** Admits a client that registers itself, counted by address apart from all else. */
+  /** Admits a client that registers itself, under a separate limit per address. */
   async registration(request: Request): Promise<Result<null>> {
     const status = await this.#limits.ofRegistrations(addressOf(request));
     return status.exceeded ? refused(rateLimited(status)) : ok(null);
   }
 
   /**
-   * Lets in who has a good credential, counted by it. A bad one counts by address, and is not reported as bad once the address is
-   * over its limit; a good one passes from there all the same.
+   * Admits a caller with a valid credential and counts the request against that credential. An invalid credential
+   * counts against the address; once the address is over its limit, the caller is told only of the limit. A valid
+   * credential passes even from such an address.
    */
   known(
     request: Request,
@@ -67,7 +68,7 @@ export class Admission {
     return this.#known(request, response, surface, authorization, { ...options, ...takenOn(surface) });
   }
 
-  /** As `known`, also with the session's cookie on a page of one of these origins. */
+  /** Same as `known`, and also accepts the session cookie from a page of one of `origins`. */
   ofUi(request: Request, response: Response, origins: readonly string[]): Promise<Result<Requester>> {
     const authorization = this.#browsers.authorizationFrom(origins, request);
     return this.#known(request, response, "rest", authorization, {});
@@ -93,7 +94,7 @@ export class Admission {
     const principal = result.ok ? result.value : null;
     const requester = { principal, caller, address: addressOf(request) };
     const counted = await this.#count(request, response, surface, requester, 1);
-    // A credential that is refused (a paused agent's) is refused before its limit is.
+    // A refusal of the credential (a paused agent's) takes precedence over the rate limit.
     if (!result.ok) return result;
     if (counted.ok || !isFromCache(requester)) return counted;
     const still = await this.still(request, surface, requester);
@@ -101,8 +102,8 @@ export class Admission {
   }
 
   /**
-   * Authenticates the caller again once the body is here: the sender decides how late it comes, and a revocation in
-   * between must hold for this request, too. Counts no request twice.
+   * Authenticates the caller again once the body has arrived. The sender decides how long the body takes, and a
+   * revocation in between must hold for this request too. Does not count the request again.
    */
   async still(request: Request, surface: Surface, requester: Requester): Promise<Result<Requester>> {
     if (requester.principal === null) return ok(requester);
@@ -111,7 +112,7 @@ export class Admission {
     return result.ok ? ok({ ...requester, principal: result.value }) : result;
   }
 
-  /** Counts what more one HTTP request turned out to be: the further messages of a JSON-RPC batch. */
+  /** Counts the further messages of a JSON-RPC batch. */
   async more(
     request: Request,
     response: Response,
@@ -122,23 +123,23 @@ export class Admission {
     return requests < 1 ? ok(requester) : this.#count(request, response, surface, requester, requests);
   }
 
-  /** For public operations: a credential is optional, but if there is one it must be good. */
+  /** Admits a caller of a public operation: a credential is optional, but must be valid if present. */
   optionalCaller(request: Request, response: Response, surface: Surface): Promise<Result<Requester>> {
     const isAnonymous = this.#authorizationOf(request, surface) === undefined;
     return isAnonymous ? this.anyone(request, response) : this.known(request, response, surface);
   }
 
-  /** Sets the rate limit headers of the address, without counting: on a response that is sent before authentication. */
+  /** Sets the address's rate limit headers without counting, for a response sent before authentication. */
   async showAddress(request: Request, response: Response): Promise<void> {
     setRateLimitHeaders(response, await this.#limits.statusOfAddress(addressOf(request)));
   }
 
-  /** The headers of a request that is turned away at once: it is not counted, and nothing is looked up. */
+  /** Sets rate limit headers for a request that is rejected at once: nothing is counted or looked up. */
   showUncounted(response: Response): void {
     setRateLimitHeaders(response, this.#limits.uncounted());
   }
 
-  /** Returns the credential of the request; a browser's cookie is none to MCP. */
+  /** Returns the request's credential. MCP accepts no cookies. */
   #authorizationOf(request: Request, surface: Surface): string | undefined {
     return surface === "rest" ? this.#browsers.authorizationOf(request) : authorizationOf(request);
   }
@@ -151,7 +152,7 @@ export class Admission {
     requests: number,
   ): Promise<Result<Requester>> {
     const { caller, principal } = requester;
-    if (caller === null) throw new Error("an anonymous caller is counted by address, once");
+    if (caller === null) throw new Error("an anonymous caller is counted by address only");
     try {
       // A known caller without an Authorization header is a browser with the session's cookie.
       const isDashboard = surface === "rest" && authorizationOf(request) === undefined;
@@ -168,18 +169,20 @@ export class Admission {
   }
 }
 
-/** Tokens of connections are for MCP, and nothing else takes them. */
+/** Tokens of connections are valid for MCP only. */
 const takenOn = (surface: Surface): AuthenticationOptions => ({ takesConnections: surface === "mcp" });
 
-/** Whether the caller's agent is from the cache. */
 export const isFromCache = ({ principal }: Requester): boolean =>
   principal?.type === "agent" && principal.cached !== undefined;
 
-/** The socket's, or what a trusted proxy says; if that is no address, the proxy's own. */
+/**
+ * Returns the client's address as the socket or a trusted proxy reports it. Falls back to the proxy's own address if
+ * the reported one is malformed.
+ */
 export const addressOf = ({ ip, socket }: Request): string =>
   countedAddress(ip) ?? countedAddress(socket.remoteAddress) ?? "unknown";
 
-/** The three headers of every answer under /v1 and /mcp. */
+/** Rate limit headers of every response under /v1 and /mcp. */
 export const rateLimitHeaders = ({ limit, remaining, resetSeconds }: RateLimitStatus) => ({
   "X-RateLimit-Limit": String(limit),
   "X-RateLimit-Remaining": String(remaining),
@@ -190,10 +193,9 @@ function setRateLimitHeaders(response: Response, status: RateLimitStatus): void 
   for (const [name, value] of Object.entries(rateLimitHeaders(status))) response.setHeader(name, value);
 }
 
-/** Whether a response has the rate limit headers. */
 export const hasRateLimitHeaders = (response: Response): boolean => response.hasHeader("X-RateLimit-Limit");
 
-/** Returns the surface whose limits a path is under; null: it is not the API. */
+/** Returns the surface whose limits apply to a path; null outside the API. */
 export function surfaceOf(path: string): Surface | null {
   if (path === "/v1" || path.startsWith("/v1/")) return "rest";
   return path === "/mcp" || path.startsWith("/mcp/") ? "mcp" : null;

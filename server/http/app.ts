@@ -40,13 +40,13 @@ export interface AppDependencies extends McpDependencies, RestDependencies, Prob
   readonly cardMessages: CardMessages;
   readonly billing: StripeBilling;
   readonly cardElements: readonly CardElements[];
-  /** Null where OAuth is not served. */
+  /** Null if OAuth is not served. */
   readonly oauth: Connections | null;
   readonly codec: Omit<CodecDependencies, "admission" | "logger">;
   readonly logger: Logger;
 }
 
-/** The service over HTTP: REST, MCP, the dashboard, the OpenAPI document and its page, health and metrics. */
+/** Serves REST, MCP, the dashboard, the OpenAPI document and its page, health and metrics over HTTP. */
 export function createApp(dependencies: AppDependencies): Express {
   const { admission, baseUrl, callers, codec, logger, logos, metrics, oauth, trustedProxies } = dependencies;
   const app = express();
@@ -59,7 +59,8 @@ export function createApp(dependencies: AppDependencies): Express {
   app.use(securityHeaders(baseUrl));
 
   for (const { http, render } of DOCUMENTS) {
-    // Built on first use: it takes a tenth of a start. As bytes, which all answers share: a text is copied for each.
+    // Built on first use, since it takes a tenth of the startup time. Kept as bytes, which all responses share; a
+    // string would be copied for each.
     let made: Buffer | null = null;
     const document = (): Buffer =>
       (made ??= Buffer.from(JSON.stringify(render(openApiDocument(baseUrl, packageVersion())))));
@@ -74,7 +75,7 @@ export function createApp(dependencies: AppDependencies): Express {
   app.use(referencePage());
   app.use(probes(dependencies));
 
-  // Served, not redirected: after a redirect clients leave out the body or the key.
+  // Served rather than redirected: clients drop the body or the key when they follow a redirect.
   const mcp = ["/mcp", "/mcp/"];
   if (oauth !== null) {
     app.use(mcp, challenging(oauth));
@@ -84,7 +85,7 @@ export function createApp(dependencies: AppDependencies): Express {
   app.all(mcp, mcpOtherMethods(dependencies));
   const unanswered = unmatched(admission, notFound);
   app.use(codecRouter({ ...codec, admission, logger }));
-  // The router would answer OPTIONS by itself, and to every caller.
+  // Express would answer OPTIONS itself, for any caller.
   app.use((request, response, next) =>
     request.method === "OPTIONS" ? unanswered(request, response, next) : next(),
   );
@@ -96,7 +97,7 @@ export function createApp(dependencies: AppDependencies): Express {
   return app;
 }
 
-/** Has a 401 say where clients find out how to connect. */
+/** Makes a 401 tell clients where to find the OAuth metadata. */
 const challenging =
   ({ baseUrl }: Connections): RequestHandler =>
   (_request, response, next) => {
@@ -105,13 +106,13 @@ const challenging =
     next();
   };
 
-/** Whether an address is that of a proxy that the application trusts. */
+/** Returns a test for addresses of proxies that the application trusts. */
 export function trustedProxy(app: Express): (address: string) => boolean {
   const trusts: unknown = app.get("trust proxy fn");
   return (address) => typeof trusts === "function" && trusts(address, 0) === true;
 }
 
-/** The routes of the OpenAPI document in each version, which are no operations of their own. */
+/** Routes of the OpenAPI document, one for each version. They are not operations. */
 const DOCUMENTS = [
   {
     id: "openapi",
@@ -123,8 +124,8 @@ const DOCUMENTS = [
 const ROUTES = [...routesOf(operationList), ...DOCUMENTS];
 
 /**
- * Paths that an MCP client tries after a 401. It shows its user what it reads there, unless a request to register gets
- * 404: then it may try another transport and show what becomes of that.
+ * Paths that an MCP client tries after a 401. The client shows its user what it reads there. A 404 to its registration
+ * may instead make it try another transport and show that outcome.
  */
 const OAUTH_PATH = /^\/(register|authorize|token)$|^\/\.well-known\/(oauth-|openid-configuration)/;
 const NO_OAUTH =
@@ -132,8 +133,8 @@ const NO_OAUTH =
   "or admin issues another one on the agent's page of the dashboard.";
 
 /**
- * Answers what no route has: 405 for a method that a path doesn't have, 204 for OPTIONS, both with those that it has,
- * 404 for unknown paths. Under /v1 and /mcp such a request is counted, and a bad credential is 401.
+ * Answers a request that no route matches: 405 for an unsupported method, 204 for OPTIONS (both list the path's
+ * methods), 404 for an unknown path. Under /v1 and /mcp the request is counted, and an invalid credential gets 401.
  */
 function unmatched(admission: Admission, notFound: RequestHandler): RequestHandler {
   return async (request, response) => {
@@ -155,7 +156,9 @@ function unmatched(admission: Admission, notFound: RequestHandler): RequestHandl
   };
 }
 
-/** A path that cannot be decoded is no path of ours; anything else here is a defect: logged, and said plainly. */
+/**
+ * Answers an undecodable path as an unknown one. Any other error here is a defect: it is logged and answered with 500.
+ */
 function lastResort(admission: Admission, unanswered: RequestHandler, logger: Logger): ErrorRequestHandler {
   return async (error: unknown, request, response, next) => {
     if (error instanceof URIError) return unanswered(request, response, next);
@@ -166,7 +169,7 @@ function lastResort(admission: Admission, unanswered: RequestHandler, logger: Lo
   };
 }
 
-/** Every answer under /v1 and /mcp has the headers, one for a defect of ours too. */
+/** Sets the rate limit headers on a response to a defect, as on every other under /v1 and /mcp. */
 async function showLate(
   admission: Admission,
   request: Request,
@@ -177,6 +180,6 @@ async function showLate(
   try {
     await admission.showAddress(request, response);
   } catch (err) {
-    logger.error({ err, requestId: noteOf(response).id }, "an answer was sent without rate-limit headers");
+    logger.error({ err, requestId: noteOf(response).id }, "a response was sent without rate limit headers");
   }
 }

@@ -11,7 +11,7 @@ const readers = { usual: jsonReader(BODY_BYTES_MAX.usual), large: jsonReader(BOD
 
 const formReader = express.urlencoded({ extended: false, limit: BODY_BYTES_MAX.usual, parameterLimit: 20 });
 
-/** Bytes that are no text are refused; decoding would put replacement characters in their place, in silence. */
+/** Rejects bytes that are not UTF-8: decoding would silently insert replacement characters. */
 function assertUtf8(_request: unknown, _response: unknown, bytes: Buffer, encoding: string): void {
   if (encoding === "utf-8" && !isUtf8(bytes)) throw new Error("the body is not UTF-8");
 }
@@ -20,26 +20,27 @@ const hasBody = (request: Request): boolean =>
   request.headers["transfer-encoding"] !== undefined || Number(request.headers["content-length"] ?? 0) > 0;
 
 /**
- * Unless it says otherwise, JSON is in UTF-8; the parser would read UTF-16 and UTF-32 as well, unchecked. Whatever could be taken
- * for a charset counts, also within quotes: so it does not matter which of several the parser would use.
+ * Whether a JSON body is in UTF-8, the default. The parser would also accept UTF-16 and UTF-32, unchecked. Every
+ * parameter that could pass for a charset counts, also within quotes, so the parser's choice among several does not
+ * matter.
  */
 function isInUtf8({ headers }: Request): boolean {
   const charsets = (headers["content-type"] ?? "").matchAll(/;\s*charset\s*=\s*"?([^\s";]*)/gi);
   return [...charsets].every(([, charset = ""]) => charset.toLowerCase() === "utf-8");
 }
 
-/** A body that is here so soon after its headers came with them. */
+/** Maximum delay after the headers at which a body counts as having arrived with them. */
 const WITH_HEADERS_MS = 20;
 
-/** A body, and whether it came so long after its headers that the caller has to be authenticated again. */
 export interface ReadBody {
   readonly value: unknown;
+  /** Whether the body came so late that the caller must be authenticated again. */
   readonly isDelayed: boolean;
 }
 
 /**
- * Reads a JSON body, after the caller was let in: 413 over its size, 415 for what is not JSON, or a form where that may be, 400 for what is
- * malformed. Undefined when there is none.
+ * Reads a JSON body after the caller was admitted. Refuses an oversized body with 413, a body that is neither JSON nor
+ * an allowed form with 415, and a malformed one with 400. The value is undefined if there is no body.
  */
 export async function readBody(
   request: Request,

@@ -20,10 +20,13 @@ import { DEVICE_TOKEN_LIFETIME_SECONDS } from "../../src/identity/device-token.t
 import type { Callers } from "./callers.ts";
 import { authorizationOf } from "./credentials.ts";
 
-/** Form of session, refresh and device tokens: three or four parts in base64url. A key has no dot, so no cookie passes for one. */
+/**
+ * Format of session, refresh and device tokens: three or four base64url parts. An API key has no dot, so it cannot pass
+ * as a cookie.
+ */
 const TOKEN = /^[\w-]{1,3000}(?:\.[\w-]{1,3000}){2,3}$/;
 
-/** Operations that take the token of a page's link. */
+/** Operations that take the token from a page's link. */
 const TAKES_LINK: ReadonlySet<OperationId> = new Set<OperationId>([
   "setUp",
   "checkSetUp",
@@ -32,24 +35,24 @@ const TAKES_LINK: ReadonlySet<OperationId> = new Set<OperationId>([
   "startSso",
 ]);
 
-/** Time that a browser keeps a sign-in that it has begun at an identity provider. */
-const SSO_FLOW_MS = 10 * 60_000;
+/** Time a browser keeps a sign-in that it has begun at an identity provider. */
+const SSO_FLOW_LIFETIME_MS = 10 * 60_000;
 
 const SAFE_METHODS: ReadonlySet<string> = new Set(["GET", "HEAD"]);
 
 const NOT_SAME_ORIGIN =
   "A session in cookies is for the service's own pages, at its BASE_URL: the request must be same-origin.";
 
-/** A request's body as the operation is to see it, and where the tokens of its answer go. */
+/** A request's body as the operation sees it, and whether the response's tokens go into cookies. */
 export interface Received {
   readonly body: unknown;
   readonly inCookies: boolean;
 }
 
 /**
- * A browser's session in cookies that no script can read. A cookie is a credential only where there is no
- * Authorization header, and for what changes something only from a page of this very origin: SameSite=Strict keeps
- * other sites out, this keeps other origins of the same site out.
+ * Browser sessions in cookies that scripts cannot read. A cookie is a credential only without an Authorization header.
+ * For a change, it must also come from a page of this exact origin: SameSite=Strict excludes other sites, this check
+ * excludes other origins of the same site.
  */
 export class BrowserSessions {
   readonly #names: CookieNames;
@@ -66,10 +69,10 @@ export class BrowserSessions {
   }
 
   /**
-   * A request that sends cookies, requests them, or carries the secret of a link must be addressed to this service, and come from
-   * none but its own pages. What comes with an Authorization header may come by any name, as API clients do through proxies.
-   * Other sites' pages may not send public operations either: they could not read the response, and would use up the attempts of
-   * their visitor's address.
+   * Returns the refusal of a request from a foreign page; null if there is none. A request that sends cookies, requests
+   * them or carries a link's secret must name this service as its host and come from its own pages. A request with an
+   * Authorization header may use any host name, as API clients behind proxies do. Pages of other sites may not call
+   * public operations either: they could not read the response, and would use up their visitor's rate limit.
    */
   strangerOf(id: OperationId, request: Request): Refusal | null {
     const isOpen = !TAKES_LINK.has(id) && !wantsCookies(request) && !this.#hasCookie(request);
@@ -77,14 +80,14 @@ export class BrowserSessions {
     return operations[id].access.kind === "public" ? this.#callers.foreignPage(request) : null;
   }
 
-  /** A cookie of ours that may count, whatever is in it. */
+  /** Whether the request has a cookie of this service that may count, valid or not. */
   #hasCookie({ headers }: Request): boolean {
     if (headers.authorization !== undefined) return false;
     const { refresh, session } = this.#names;
     return pairsOf(headers.cookie).some((pair) => [refresh, session].includes(nameOf(pair)));
   }
 
-  /** Returns the Authorization header, even a bad one, before the cookie. */
+  /** Returns the Authorization header, even an invalid one, in preference to the cookie. */
   authorizationOf(request: Request): string | undefined {
     const header = authorizationOf(request);
     if (header !== undefined) return header;
@@ -92,7 +95,7 @@ export class BrowserSessions {
     return token === null ? undefined : `Bearer ${token}`;
   }
 
-  /** As `authorizationOf`, on a page of one of these origins besides the service's own. */
+  /** Same as `authorizationOf`, and also accepts the cookie from a page of one of `origins`. */
   authorizationFrom(origins: readonly string[], request: Request): string | undefined {
     const header = authorizationOf(request);
     const { cookie, origin } = request.headers;
@@ -101,15 +104,18 @@ export class BrowserSessions {
     return token === null ? undefined : `Bearer ${token}`;
   }
 
-  /** Only pages of this service may request cookies: else another site could sign its visitors in to another account. */
+  /**
+   * Only this service's pages may request cookies; otherwise another site could sign its visitors in to a foreign
+   * account.
+   */
   refusalOf(id: OperationId, request: Request): Refusal | null {
     const refusedHere = answersSession(id) && wantsCookies(request) && !this.#isSameOrigin(request);
     return refusedHere ? refusal("UNAUTHORIZED", NOT_SAME_ORIGIN) : null;
   }
 
   /**
-   * A refresh without a token in its body means the cookie's. It is answered in cookies whatever it asks for: a script
-   * must not get to see what was hidden from it. A sign-in is from the device that its cookie says.
+   * Completes the body from the cookies. A refresh without a token in its body uses the cookie, and is always answered
+   * in cookies: a script must not see what was hidden from it. A sign-in carries the device of its cookie.
    */
   receive(id: OperationId, request: Request, body: unknown): Received {
     const inCookies = answersSession(id) && wantsCookies(request);
@@ -129,7 +135,7 @@ export class BrowserSessions {
     return deviceToken === null ? body : { ...body, deviceToken };
   }
 
-  /** The body to answer, once the cookies that go with it are set. */
+  /** Returns the response body and sets the cookies that belong to it. */
   answer(
     id: OperationId,
     response: Response,
@@ -146,7 +152,7 @@ export class BrowserSessions {
     return inCookies ? body : Object.assign({ token, refreshToken, ...device }, body);
   }
 
-  /** The answer of a provider, with what the browser has kept of the sign-in. */
+  /** Adds to the identity provider's answer what the browser kept of the sign-in. */
   #withItsFlow({ headers }: Request, body: unknown): unknown {
     const given = z.looseObject({}).safeParse(body).data;
     const flow = soleValue(headers.cookie, this.#names.sso);
@@ -154,7 +160,7 @@ export class BrowserSessions {
   }
 
   #keepFlow(response: Response, flow: string | null): void {
-    const expires = new Date(flow === null ? 0 : Date.now() + SSO_FLOW_MS);
+    const expires = new Date(flow === null ? 0 : Date.now() + SSO_FLOW_LIFETIME_MS);
     const attributes = {
       path: SSO_CALLBACK_PATH,
       httpOnly: true,
@@ -174,7 +180,7 @@ export class BrowserSessions {
     this.#append(response, this.#names.device, DEVICE_PATH, deviceToken, known);
   }
 
-  /** The device stays known for the next sign-in. */
+  /** Keeps the device cookie, so that the device stays known at the next sign-in. */
   #clear(response: Response): void {
     const past = new Date(0);
     this.#append(response, this.#names.session, "/", "", past);
@@ -192,14 +198,14 @@ export class BrowserSessions {
     return soleToken(request.headers.cookie, name);
   }
 
-  /** By the browser's own word; an older one, which does not say, by the origin. A repeated header equals neither. */
+  /** Judges by Sec-Fetch-Site, or by Origin for an older browser without it. A repeated header matches neither. */
   #isSameOrigin({ headers }: Request): boolean {
     const site = headers["sec-fetch-site"];
     return site === undefined ? headers.origin === this.#origin : site === "same-origin";
   }
 }
 
-/** The body, with the cookie of the browser that a client's request was begun in. It is no credential. */
+/** Adds the cookie of the browser in which a client's request began. The cookie is not a credential. */
 function fromItsBrowser({ headers }: Request, body: unknown): unknown {
   const given = z.looseObject({ connectionId: z.string() }).safeParse(body).data;
   if (given === undefined || "browserToken" in given) return body;
@@ -216,7 +222,7 @@ const isEmpty = (body: unknown): boolean =>
 const pairsOf = (header: string | undefined): readonly string[] => (header ?? "").split(";");
 const nameOf = (pair: string): string => pair.split("=", 1)[0]?.trim() ?? "";
 
-/** The cookie's token. Two cookies of one name are no credential: one of them may have been planted. */
+/** Returns the cookie's token. Two cookies of the same name are rejected, since one may have been planted. */
 function soleToken(header: string | undefined, name: string): string | null {
   const value = soleValue(header, name);
   return value !== null && TOKEN.test(value) ? value : null;

@@ -3,14 +3,14 @@ import type { Request } from "express";
 import { type Refusal, refusal } from "../../src/domain/errors.ts";
 
 /**
- * Decides which requests may come to the MCP endpoint, to the pages, and wherever cookies or a link's secret count.
- * Judges Origin, and Host against DNS rebinding. Ignores headers that a proxy adds.
+ * Decides which requests may reach the MCP endpoint, the pages, and operations that use cookies or a link's secret.
+ * Checks Origin, and checks Host against DNS rebinding. Ignores headers added by proxies.
  */
 export class Callers {
   readonly #origins: ReadonlySet<string>;
   readonly #hosts: ReadonlySet<string>;
 
-  /** `urls`: where the service is reached. `allowedHosts`: further names, such as the one that a proxy puts into Host. */
+  /** `urls`: addresses of the service. `allowedHosts`: further host names, such as one that a proxy sends as Host. */
   constructor(urls: readonly string[], allowedHosts: readonly string[]) {
     this.#origins = new Set(urls.flatMap(originsOf));
     this.#hosts = new Set([
@@ -20,18 +20,18 @@ export class Callers {
     ]);
   }
 
-  /** Refuses what a web page sends to another name than its own, as its browser says. Null: no such page does. */
+  /** Refuses a request whose browser says that a page of another host sent it. */
   foreignPage({ headers: { host, origin } }: Pick<Request, "headers">): Refusal | null {
     const isOwn = origin === undefined || this.#origins.has(origin) || hostOf(origin) === host;
     return isOwn ? null : refusal("ORIGIN_NOT_ALLOWED");
   }
 
-  /** Null: it may. */
+  /** Returns the refusal of a request by its Origin or Host; null if both are allowed. */
   refusalOf({ headers }: Pick<Request, "headers">): Refusal | null {
     const { host, origin } = headers;
     if (origin !== undefined && !this.#origins.has(origin)) return refusal("ORIGIN_NOT_ALLOWED");
     const name = hostnameOf(host ?? "");
-    // An IP address can't be rebound.
+    // An IP address cannot be rebound.
     return name !== null && (isAddress(name) || this.#hosts.has(name)) ? null : refusal("HOST_NOT_ALLOWED");
   }
 }
@@ -40,14 +40,14 @@ const hostOf = (origin: string): string | null => (URL.canParse(origin) ? new UR
 
 const LOOPBACK = ["localhost", "127.0.0.1", "[::1]"];
 
-/** A page's origin at this address: on the machine itself by any of its names. */
+/** Returns the origins of pages at a URL. A loopback URL has an origin for each loopback name. */
 export function originsOf(url: string): string[] {
   const { hostname, origin, port, protocol } = new URL(url);
   if (!LOOPBACK.includes(hostname)) return [origin];
   return LOOPBACK.map((name) => `${protocol}//${name}${port === "" ? "" : `:${port}`}`);
 }
 
-/** Without its port, in lower case; null for what is none. */
+/** Returns the host name without its port, in lower case; null if malformed. */
 function hostnameOf(host: string): string | null {
   const url = `http://${host}`;
   if (host === "" || !URL.canParse(url)) return null;

@@ -12,9 +12,9 @@ import { authorizationOf } from "./credentials.ts";
 import { sendRefusal } from "./errors.ts";
 import { noteOf } from "./request-note.ts";
 
-/** Readers of payloads, besides the owner of the only organization. */
+/** Readers of payloads, besides the owner of a sole organization. */
 export interface PayloadReaders {
-  /** The operators' token; null: there is none. */
+  /** Operators' token; null if there is none. */
   readonly token: string | null;
   /** Origins of Temporal UIs. */
   readonly origins: readonly string[];
@@ -23,7 +23,7 @@ export interface PayloadReaders {
 export interface CodecDependencies extends PayloadReaders {
   readonly admission: Admission;
   readonly decode: (payloads: Payload[]) => Promise<Payload[]>;
-  /** Whether the service has one organization at most. */
+  /** Whether the service has at most one organization. */
   readonly isOnlyOrganization: () => Promise<boolean>;
   readonly logger: Logger;
 }
@@ -40,9 +40,9 @@ const requestBody = z.object({
 });
 
 /**
- * The remote codec that the Temporal UI and the `temporal` CLI decode payloads by. It decodes for operators, who have the token, and for
- * an owner while there is no second organization: a namespace holds the payloads of all. It never encodes, since what it sealed would
- * pass for this service's own.
+ * Remote codec with which the Temporal UI and the `temporal` CLI decode payloads. It serves operators with the token,
+ * and an owner while there is only one organization, since a namespace holds the payloads of all. It never encodes: its
+ * output would pass as this service's own.
  */
 export function codecRouter(dependencies: CodecDependencies): Router {
   const { logger, origins } = dependencies;
@@ -114,7 +114,7 @@ async function admittedReader(
   );
 }
 
-/** Answers CORS for the origin of a Temporal UI; whether it is one. */
+/** Sets the CORS headers if the origin is a Temporal UI's. Returns whether it is. */
 function allowOrigin({ headers }: Request, response: Response, origins: readonly string[]): boolean {
   response.vary("Origin");
   const { origin } = headers;
@@ -126,7 +126,7 @@ function allowOrigin({ headers }: Request, response: Response, origins: readonly
 
 const digest = (text: string): Buffer => createHash("sha256").update(text).digest();
 
-/** In constant time; with the bearer scheme, or as the CLI's users may write it, without. */
+/** Compares in constant time. The bearer scheme is optional, since users of the CLI may omit it. */
 const isToken = (authorization: string, token: string): boolean =>
   timingSafeEqual(digest(authorization.replace(/^Bearer +/i, "")), digest(token));
 

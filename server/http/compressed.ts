@@ -1,12 +1,15 @@
 import { gunzipSync } from "node:zlib";
 import type { Request, Response } from "express";
 
-/** Of what has its digest in its path: the bytes under it are the same for ever. */
+/** Cache policy for a path that contains the content's digest: its bytes never change. */
 export const CACHED = "public, max-age=31536000, immutable";
 
 const unpacked = new WeakMap<Buffer, Buffer>();
 
-/** Compressed for clients that accept it, as every browser does; else decompressed once, on first use. */
+/**
+ * Sends compressed bytes to a client that accepts gzip, as every browser does; otherwise decompresses them once, on
+ * first use.
+ */
 export function sendCompressed(request: Request, response: Response, compressed: Buffer): void {
   response.setHeader("Vary", "Accept-Encoding");
   if (request.acceptsEncodings("gzip") === "gzip") {

@@ -4,27 +4,27 @@ import type { Socket } from "node:net";
 import { Gate } from "../../src/lib/gate.ts";
 import { countedAddress } from "../../src/limits/address.ts";
 
-/** Requests that a connection may send ahead of their answers. Each is in memory until then. */
+/** Maximum requests that a connection may send ahead of their responses. Each is kept in memory until then. */
 const AHEAD_MAX = 4;
 
-/** Bounds on how slowly a client may read an answer. */
+/** Timeouts for a client that reads a response slowly. */
 export interface TakingBounds {
-  /** Nothing of it is taken for so long, while something waits to go. */
+  /** Timeout without progress while data waits to be sent. */
   readonly stalledMs: number;
-  /** It was given whole, and has not gone after so long. */
+  /** Timeout for sending the rest of a response that the service has written completely. */
   readonly wholeMs: number;
 }
 const TAKING: TakingBounds = { stalledMs: 60_000, wholeMs: 300_000 };
 
-/** Assumed limit of open files where the kernel doesn't tell it. */
+/** Limit of open files assumed if the kernel reports none. */
 const OPEN_FILES_ASSUMED = 1_024;
 
-/** More connections than this help no client. */
+/** Upper bound on connections: more help no client. */
 const CONNECTIONS_MAX = 10_000;
 
 /**
- * Maximum connections of a listener: half of the files that this process may open, since it needs others for its own
- * files and engines.
+ * Maximum connections of a listener: half of the process's open files, since it also needs descriptors for its own
+ * files and its engines.
  */
 export function connectionsMax(): number {
   return Math.min(CONNECTIONS_MAX, Math.floor(openFilesMax() / 2));
@@ -39,27 +39,26 @@ function openFilesMax(): number {
   }
 }
 
-/** The share of a listener's connections that one address may have. */
+/** Maximum share of a listener's connections for one address. */
 export interface AddressShare {
   readonly ofAddressMax: number;
-  /** Whether an address is a trusted proxy's: its connections are many clients', and have no bound of their own. */
+  /** Whether an address is a trusted proxy's. A proxy's connections belong to many clients and are not limited. */
   readonly isProxy: (address: string) => boolean;
-  /** Told of a refused address, once a minute at most. */
+  /** Called for a refused address, at most once a minute. */
   readonly onRefused: (address: string) => void;
 }
 
-/** The share where no other is set: an address is also all clients behind one NAT. */
+/** Default share of one address, which may be that of all clients behind one NAT. */
 export const ofAddressMax = (): number => Math.floor(connectionsMax() / 4);
 
-/** Interval between warnings about addresses that are over their share. */
+/** Interval between warnings about addresses over their share. */
 const WARNING_INTERVAL_MS = 60_000;
 
-/** The connections of a listener, by address. */
 export class AddressShares {
   readonly #open = new Gate(Infinity);
   #warnedAtMs = -Infinity;
 
-  /** Whether a connection may stay; one beyond its address's share is closed. */
+  /** Returns whether a connection may stay. Closes one beyond its address's share. */
   admit(socket: Socket, { isProxy, ofAddressMax: max, onRefused }: AddressShare): boolean {
     const { remoteAddress } = socket;
     if (remoteAddress === undefined || isProxy(remoteAddress)) return true;
@@ -79,10 +78,10 @@ export class AddressShares {
 }
 
 /** Maximum time until a connection's first byte. */
-const FIRST_BYTE_MS = 10_000;
+const FIRST_BYTE_TIMEOUT_MS = 10_000;
 
-/** Ends a connection that says nothing: a listener's timeouts begin with a request's first byte. */
-export function endIfSilent(socket: Socket, withinMs = FIRST_BYTE_MS): void {
+/** Ends a connection that sends nothing: a listener's timeouts begin only with a request's first byte. */
+export function endIfSilent(socket: Socket, withinMs = FIRST_BYTE_TIMEOUT_MS): void {
   const timer = setTimeout(() => {
     if (socket.bytesRead === 0) socket.destroy();
   }, withinMs);
@@ -90,11 +89,11 @@ export function endIfSilent(socket: Socket, withinMs = FIRST_BYTE_MS): void {
   socket.once("close", () => clearTimeout(timer));
 }
 
-/** Closes connections whose client does not read: each holds its response and requests in memory. */
+/** Closes connections whose client does not read, because each holds its response and requests in memory. */
 function cutWhereUntaken(response: ServerResponse, { stalledMs, wholeMs }: TakingBounds): void {
   response.setTimeout(stalledMs);
   response.on("timeout", () => {
-    // Else nothing has been written for a while, which is the service's doing.
+    // Without pending data the service itself has been idle.
     if (response.writableLength > 0) response.destroy();
     else response.setTimeout(stalledMs);
   });
@@ -106,8 +105,8 @@ function cutWhereUntaken(response: ServerResponse, { stalledMs, wholeMs }: Takin
 }
 
 /**
- * Requests of one connection one after another: the next one begins once the one before it is answered, as its answer must wait for
- * that anyway. A connection that sends far ahead is cut, and one that does not take its answers.
+ * Handles the requests of one connection in sequence: responses must go out in order, so a request starts only once the
+ * one before it is answered. Cuts a connection that sends too far ahead or does not read its responses.
  */
 export function oneAtATime(application: RequestListener, taking = TAKING): RequestListener {
   const waiting = new WeakMap<Socket, (() => void)[]>();

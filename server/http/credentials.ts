@@ -3,8 +3,8 @@ import type { IncomingMessage } from "node:http";
 const AUTHORIZATION = "authorization";
 
 /**
- * The request's one Authorization header; undefined when there is none. Of two, Node would show the first and another
- * server the last: that is no credential, and no excuse for a cookie either, so it is the empty text.
+ * Returns the request's only Authorization header; undefined if there is none. Two headers give the empty string: Node
+ * would read the first and another server the last, so they are no credential and rule out a cookie as well.
  */
 export function authorizationOf(request: IncomingMessage): string | undefined {
   const { headers, rawHeaders } = request;

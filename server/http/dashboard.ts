@@ -21,13 +21,14 @@ const TYPES: Readonly<Record<string, string>> = {
 
 interface Dashboard {
   readonly pages: Router;
-  /** Answers an address that nothing else is at, where a browser opens it: 404 with a page that has the navigation. */
+  /** Answers a browser's navigation to an unknown address with 404 and a page that has the navigation. */
   readonly notFound: RequestHandler;
 }
 
 /**
- * The dashboard: each of its pages is the one document, whose script shows what the address says and asks the API for all else. It is
- * not shown under another service's name, which could read what it shows. `cardElements`: issuers' scripts, which the page of a card lets in.
+ * Serves the dashboard: one document for every page, whose script renders by address and reads everything else from the
+ * API. It is not served under a foreign host name, whose pages could read it. `cardElements`: issuers whose scripts the
+ * page of a card admits.
  */
 export function dashboard(callers: Callers, cardElements: readonly CardElements[]): Dashboard {
   const router = createRouter({ caseSensitive: true, strict: true });
@@ -53,22 +54,22 @@ export function dashboard(callers: Callers, cardElements: readonly CardElements[
   return { pages: router, notFound };
 }
 
-/** Redirects to the same address without the slash at the end of its path. */
+/** Redirects to the same address without its trailing slash. */
 const withoutSlash: RequestHandler = (request, response) => {
   const query = request.url.indexOf("?");
   response.redirect(301, request.path.slice(0, -1) + (query === -1 ? "" : request.url.slice(query)));
 };
 
-/** Whether a browser opens the address as a page. */
+/** Whether a browser requests the address as a page. */
 const isNavigation = ({ headers, method }: Request): boolean =>
   (method === "GET" || method === "HEAD") && /\btext\/html\b/.test(headers.accept ?? "");
 
-/** Read on first use. */
+/** Serves a file of the build, read on first use. */
 function serve(router: Router, file: string): void {
   const isCompressed = file.endsWith(".gz");
   const name = isCompressed ? file.slice(0, -".gz".length) : file;
   const type = TYPES[extname(name)];
-  if (type === undefined) throw new Error(`the dashboard holds ${file}, which has no type`);
+  if (type === undefined) throw new Error(`the content type of ${file} is unknown`);
   let read: Buffer | null = null;
   const bytes = (): Buffer => (read ??= readFileSync(join(BUILT, "assets", file)));
   router.get(`/assets/${name}`, (request, response) => {

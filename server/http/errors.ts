@@ -6,7 +6,7 @@ import { statusOf } from "../../src/domain/errors.ts";
 import type { DeepReadonly } from "../handlers/types.ts";
 import { noteOf } from "./request-note.ts";
 
-/** The flat error body, the same over REST and MCP, with the id of the request. */
+/** Returns the flat error body with the request's id, the same for REST and MCP. */
 export function errorBodyOf(refusal: Refusal, requestId: string): DeepReadonly<z.output<typeof errorBody>> {
   return {
     error: refusal.code,
@@ -22,7 +22,10 @@ export function errorBodyOf(refusal: Refusal, requestId: string): DeepReadonly<z
   };
 }
 
-/** Returns the challenge; after a bad token it says so, and clients ask for another one (RFC 6750). */
+/**
+ * Returns the WWW-Authenticate challenge. After an invalid token it says so, which makes clients ask for a new one (RFC
+ * 6750).
+ */
 function challengeOf(response: Response): string {
   const { challenge } = noteOf(response);
   const parameters = challenge === undefined ? [] : [challenge];
@@ -33,7 +36,6 @@ function challengeOf(response: Response): string {
 const INVALID_TOKEN =
   'error="invalid_token", error_description="The token is unknown, mistyped, revoked or expired."';
 
-/** Answers a refusal, with the headers that go with its status. */
 export function sendRefusal(response: Response, refusal: Refusal): void {
   const status = statusOf(refusal);
   if (status === 401) response.setHeader("WWW-Authenticate", challengeOf(response));

@@ -2,10 +2,10 @@ import type { Response } from "express";
 import type { Refusal } from "../../src/domain/errors.ts";
 import type { StreamConnection, OpenableStream } from "../../src/changes/streams.ts";
 
-/** Maximum bytes that wait for a slow reader, who is then cut off and resumes. */
+/** Maximum unread bytes of a slow reader, which is then cut off and resumes. */
 const UNTAKEN_BYTES_MAX = 512 * 1024;
 
-/** Neither kept, nor held back, nor changed by what lies between; the connection ends with the stream. */
+/** Headers that keep proxies from storing, buffering or changing the stream. */
 const HEADERS = {
   "Content-Type": "text/event-stream; charset=utf-8",
   "Cache-Control": "no-store, no-transform",
@@ -14,8 +14,8 @@ const HEADERS = {
 };
 
 /**
- * Sends events until either side has enough; to HEAD the headers alone. A refusal where the stream may not be opened, and nothing was
- * sent.
+ * Sends events until either side ends the stream; for HEAD, only the headers. Returns a refusal if the stream cannot be
+ * opened, in which case nothing was sent.
  */
 export function sendEvents(
   response: Response,

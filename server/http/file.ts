@@ -6,15 +6,14 @@ import { errnoOf } from "../../src/lib/durable-files.ts";
 import { Gate } from "../../src/lib/gate.ts";
 import type { FileStream } from "../handlers/types.ts";
 
-/** Files that are sent at once, each as slowly as its reader takes it, and those of one organization. */
+/** Maximum files in flight, in total and per organization. Each takes as long as its reader needs. */
 const FILES_MAX = 64;
 const OF_ORGANIZATION_MAX = 8;
 
-/** Sends the files of a process, a bounded number at once. */
 export class FileSender {
   readonly #sending = new Gate(FILES_MAX);
 
-  /** Sends a file; a refusal where too many are being sent, and nothing was. */
+  /** Sends a file. Returns a refusal if too many are in flight, in which case nothing was sent. */
   async send(response: Response, file: FileStream, organizationId: string): Promise<Refusal | null> {
     const permit = this.#sending.enter({ name: organizationId, max: OF_ORGANIZATION_MAX });
     if (permit === null) return refusal("RATE_LIMITED", undefined, { retryAfterSeconds: 5 });
@@ -24,8 +23,8 @@ export class FileSender {
 }
 
 /**
- * Sends a file piece by piece, as fast as its reader takes it; to HEAD its headers alone. Where a piece can't be had, or the
- * reader takes none for too long, the connection is cut: a part of a file must not pass for the whole.
+ * Sends a file in pieces at the reader's pace; for HEAD, only the headers. Cuts the connection if a piece cannot be
+ * read or the reader stalls: part of a file must not pass for the whole.
  */
 async function sendFile(response: Response, file: FileStream): Promise<void> {
   response.status(200).setHeader("Content-Type", file.contentType);
@@ -34,7 +33,7 @@ async function sendFile(response: Response, file: FileStream): Promise<void> {
   try {
     await pipeline(Readable.from(file.pieces, { objectMode: false }), response);
   } catch (error) {
-    // Its reader has disconnected.
+    // The reader has disconnected.
     if (errnoOf(error) !== "ERR_STREAM_PREMATURE_CLOSE") throw error;
   }
 }

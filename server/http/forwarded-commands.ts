@@ -5,18 +5,18 @@ import { BEAT_MS, FORWARD_PATH } from "../../src/actors/ledger-peers.ts";
 import type { Ledgers } from "../../src/actors/ledgers.ts";
 import type { Logger } from "../../src/lib/logger.ts";
 
-/** A whole update, sealed. */
+/** Maximum size of a whole sealed update. */
 const MAX_BODY_BYTES = 2 * 1024 * 1024;
 
 export interface ForwardedCommandsDependencies {
   readonly ledgers: Pick<Ledgers, "accept">;
   readonly seals: ForwardSeals;
-  /** The id that commands for this server are sealed with. */
+  /** Id to which other servers seal commands for this one. */
   readonly serverId: string;
   readonly logger: Logger;
 }
 
-/** Answers a server's internal port: commands that other servers forward, and nothing else. */
+/** Serves the internal port: accepts commands that other servers forward, and nothing else. */
 export function forwardedCommands(dependencies: ForwardedCommandsDependencies): RequestListener {
   const { ledgers, logger, seals, serverId } = dependencies;
 
@@ -32,7 +32,7 @@ export function forwardedCommands(dependencies: ForwardedCommandsDependencies): 
       return end(response, 403);
     }
     response.writeHead(200, { "content-type": "text/plain" });
-    // Distinguishes a busy server from one that hangs.
+    // The beats distinguish a busy server from one that hangs.
     const beat = setInterval(() => response.write(" "), BEAT_MS);
     try {
       const span = { kind: "server", causedBy: request.headers } as const;
@@ -56,7 +56,7 @@ function end(response: ServerResponse, status: number): void {
   response.end();
 }
 
-/** Null: it is too long. */
+/** Returns the body; null if it is too long. */
 async function bodyOf(request: IncomingMessage): Promise<string | null> {
   const parts: Buffer[] = [];
   let bytes = 0;

@@ -7,15 +7,15 @@ import type { Admission } from "./admission.ts";
 import { sendRefusal } from "./errors.ts";
 import { noteOf } from "./request-note.ts";
 
-/** An HMAC-SHA-256 in base64url; anything else names nothing. */
+/** Format of a logo's name: an HMAC-SHA-256 in base64url. */
 const NAME = /^[A-Za-z0-9_-]{43}$/;
 
-/** The bytes under a name are the same for ever. */
+/** Cache policy: the bytes under a name never change. */
 const CACHED = "public, max-age=31536000, immutable";
 
 /**
- * Logos, for every client with their link. The bytes come from outside: they are served as the type that they were found to have,
- * never sniffed for another, and nothing in them can run or load anything.
+ * Serves logos to every client that has their link. The bytes are from outside: they are sent with the type found at
+ * fetching, must not be sniffed as another, and can neither run nor load anything.
  */
 export function logoRouter(logos: Logos, admission: Admission, logger: Logger): Router {
   const router = express.Router({ caseSensitive: true, strict: true });

@@ -11,7 +11,7 @@ export interface ProbesAppDependencies extends ProbeDependencies {
   readonly logger: Logger;
 }
 
-/** Serves metrics and health on their own port, and nothing else. */
+/** Serves only metrics and health, on their own port. */
 export function createProbesApp(dependencies: ProbesAppDependencies): Express {
   const { baseUrl, logger, metrics } = dependencies;
   const app = express();

@@ -3,25 +3,24 @@ import type { BlockedProject } from "../../src/actors/blocked-projects.ts";
 import type { Metrics } from "../../src/metrics/metrics.ts";
 import type { EngineWatch } from "../readiness.ts";
 
-/** Asked for again and again by machines that watch the process. */
+/** Paths that monitors poll. */
 export const PROBES: ReadonlySet<string> = new Set(["/healthz", "/readyz", "/metrics"]);
 
 export interface ProbeDependencies {
   readonly metrics: Metrics;
-  /** By default true. */
+  /** Default: true. */
   readonly showsMetrics?: boolean;
   readonly engines: Pick<EngineWatch, "states">;
   readonly blockedProjects: () => readonly BlockedProject[];
-  /** Set while the process drains. */
   readonly draining: () => boolean;
 }
 
-/** Blocked projects that an answer names. */
+/** Maximum blocked projects named in a response. */
 const NAMED_PROJECTS_MAX = 20;
 
 /**
- * Whether the process lives, whether it takes requests, and what it counts. Open to every client that can reach the port. An
- * engine that is away is no reason to take a process out of its proxy: all processes share the engines, so none would be left.
+ * Serves liveness, readiness and metrics to every client that can reach the port. An unreachable engine does not make
+ * the process unready: all processes share the engines, so the proxy would have none left.
  */
 export function probes({
   blockedProjects,
@@ -40,7 +39,7 @@ export function probes({
   });
   const { registry } = metrics;
   let collecting: Promise<string> | null = null;
-  // Concurrent callers share one answer: collecting takes some milliseconds and reads MongoDB.
+  // Concurrent scrapes share one result: collecting takes some milliseconds and reads MongoDB.
   const text = (): Promise<string> => (collecting ??= registry.metrics().finally(() => (collecting = null)));
   if (showsMetrics)
     router.get("/metrics", async (_request, response) => {

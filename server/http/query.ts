@@ -2,7 +2,10 @@ import { z } from "zod";
 import { innerSchema } from "../../src/contract/tolerance.ts";
 import type { ObjectSchema } from "../../src/contract/types.ts";
 
-/** Turns digits into numbers and `true` or `false` into booleans where the schema wants them; all else is left for it to judge. */
+/**
+ * Converts digits to numbers and `true`/`false` to booleans where the schema expects them. The schema judges everything
+ * else.
+ */
 export function coerceQuery(schema: ObjectSchema, query: Readonly<Record<string, unknown>>): unknown {
   return Object.fromEntries(
     Object.entries(query).map(([key, value]) => {

@@ -5,10 +5,9 @@ import { type Router, Router as createRouter } from "express";
 import { PACKAGE_ROOT } from "../../src/lib/package-root.ts";
 import { CACHED, sendCompressed } from "./compressed.ts";
 
-/** Files of Swagger UI that the build has compressed (scripts/build.mjs). */
+/** Files of Swagger UI, compressed by the build (scripts/build.mjs). */
 const LIBRARY = join(PACKAGE_ROOT, "dist", "reference");
 
-/** The page's own files. */
 const OWN = [
   ["reference.js", "text/javascript"],
   ["reference.css", "text/css"],
@@ -24,7 +23,7 @@ interface Asset {
   readonly compressed: Buffer;
 }
 
-/** `/docs`: the API's reference, everything in it from here. */
+/** Serves `/docs`, the API reference. All of its files are from this service. */
 export function referencePage(): Router {
   const router = createRouter({ caseSensitive: true, strict: true });
   const script = asset("swagger-ui-bundle.js", "text/javascript");

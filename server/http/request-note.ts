@@ -10,32 +10,31 @@ import { PROBES } from "./probes.ts";
 
 export const REQUEST_ID = "X-Request-Id";
 
-/** Facts about a request while it is served, for its log line. */
+/** Facts about a request in progress, for its log line. */
 export interface RequestNote {
-  /** Said in the answer's header, in an error's body and in the log, so that one leads to the others. */
+  /** Id in the response header, the error body and the log, which connects them. */
   readonly id: string;
-  /** Of a request over MCP its tools' operations, since one may be a batch. Empty: none was reached. */
+  /** Operations reached. Over MCP these are the operations of its tools, since a request may be a batch. */
   readonly operations: OperationId[];
-  /** The errors it was refused with, one for each refused call. */
+  /** Errors returned, one for each refused call. */
   readonly refusals: ErrorCode[];
-  /** Parameters of the challenge that a 401 has. */
+  /** Parameters of the challenge in a 401. */
   challenge?: string;
-  /** Says that it was answered, where its line stays open: it is logged and counted now. */
+  /** Logs and counts the request now, for a response whose connection stays open. */
   readonly answered: () => void;
 }
 
 const notes = new WeakMap<Response, RequestNote>();
 
-/** The note of a request that this application serves. */
 export function noteOf(response: Response): RequestNote {
   const note = notes.get(response);
-  if (note === undefined) throw new Error("a request without a note");
+  if (note === undefined) throw new Error("a request has no note");
   return note;
 }
 
 /**
- * Gives each request its id, and logs and counts it once it was answered or its line broke: at info, probes at debug. Nothing of its
- * path, query, headers or body goes into the log but the operation that it names.
+ * Gives each request an id. Logs and counts the request once it is answered or its connection breaks: at info level,
+ * probes at debug. The log names the operation but contains nothing else of path, query, headers or body.
  */
 export function requestNotes(logger: Logger, metrics: Metrics): RequestHandler {
   return (request, response, next) => {
@@ -68,7 +67,7 @@ export function requestNotes(logger: Logger, metrics: Metrics): RequestHandler {
     const note: RequestNote = { id: newUuid(), operations: [], refusals: [], answered };
     notes.set(response, note);
     response.setHeader(REQUEST_ID, note.id);
-    // Null: the line was cut before the answer was whole.
+    // Null: the connection broke before the response was complete.
     response.once("close", () => record(response.writableFinished ? response.statusCode : null));
     within(next);
   };

@@ -27,13 +27,11 @@ export interface RestDependencies {
   readonly pipeline: Pipeline;
 }
 
-/** Bounds on requests in progress. */
 interface Bounds {
   readonly hashing: Gate;
   readonly files: FileSender;
 }
 
-/** One request to an operation's route. */
 interface Called {
   readonly http: HttpBinding;
   readonly id: OperationId;
@@ -42,7 +40,7 @@ interface Called {
   readonly response: Response;
 }
 
-/** Operations that hash a password, the most expensive work of an anonymous caller. */
+/** Operations that hash a password, the most expensive work for an anonymous caller. */
 const HASHES_PASSWORDS: ReadonlySet<OperationId> = new Set([
   "signIn",
   "setUp",
@@ -50,12 +48,12 @@ const HASHES_PASSWORDS: ReadonlySet<OperationId> = new Set([
   "changePassword",
 ]);
 
-/** Requests of theirs under way: those whose password is hashed or waits for it, and some on their way there or back. */
+/** Maximum requests in flight that hash a password. Some of them wait for hashing or are on their way in or out. */
 const HASHING_REQUESTS_MAX = 48;
-/** The share of an address, and of a network of IPv6. */
+/** Maximum per address, and per network of IPv6. */
 const HASHING_OF_ADDRESS_MAX = 12;
 
-/** Operations that the agent's ledger judges. */
+/** Operations that the agent's ledger decides. */
 const PAYING: ReadonlySet<OperationId> = new Set(["createPayment"]);
 
 const NO_PERMIT: Pick<Permit, "releaseWhile"> = { releaseWhile: (work) => work };
@@ -63,12 +61,12 @@ const NO_PERMIT: Pick<Permit, "releaseWhile"> = { releaseWhile: (work) => work }
 const keyOf = ({ method, path }: { readonly method: string; readonly path: string }): string =>
   `${method} ${path}`;
 
-/** The REST routes of every operation that has one, derived from the contract. */
+/** Registers the REST route of every operation that has one, derived from the contract. */
 export function restRouter(dependencies: RestDependencies): Router {
   const router = express.Router({ caseSensitive: true, strict: true });
   const bounds = { hashing: new Gate(HASHING_REQUESTS_MAX), files: new FileSender() };
   const routes = routesOf(operationList);
-  // Fixed paths are looked up in a map: going through all routes takes longer than a payment's checks.
+  // Fixed paths are looked up in a map: matching all routes takes longer than a payment's checks.
   const fixed = new Map<string, Route<OperationId>>(
     routes.filter(({ http }) => !http.path.includes(":")).map((route) => [keyOf(route.http), route]),
   );
@@ -81,7 +79,7 @@ export function restRouter(dependencies: RestDependencies): Router {
       serve(dependencies, bounds, { http, id, operation, request, response }),
     );
     const isLastOfPath = routes[index + 1]?.http.path !== http.path;
-    // Another method is not meant for a route with an id in the place of what is written out here.
+    // Skips later routes that have a parameter where this path is literal.
     if (isLastOfPath) router.all(http.path, (_request, _response, next) => next("router"));
   }
   return router;
@@ -163,13 +161,13 @@ async function answerTo(
   else response.status(status).json(answer);
 }
 
-/** Browsers say by a header what they have read of a stream; the query is for clients that can't. */
+/** Reads the stream position that browsers send as a header; clients that cannot set headers use the query. */
 function resumedBehind({ contentType }: HttpBinding, request: Request): { lastEventId?: string } {
   const lastEventId = request.get("Last-Event-ID");
   return contentType === "text/event-stream" && lastEventId !== undefined ? { lastEventId } : {};
 }
 
-/** Why a stream's caller may not keep it; null: they may, or it is unknown at the moment. */
+/** Returns why a stream's caller may not keep it; null if allowed or currently unknown. */
 async function streamEndReason(
   { admission, pipeline }: Pick<RestDependencies, "admission" | "pipeline">,
   id: OperationId,

@@ -5,7 +5,7 @@ import helmet from "helmet";
 import { isSecure } from "../../src/contract/cookies.ts";
 import type { CardElements } from "../../src/payments/card-issuer.ts";
 
-/** Content security policy: everything from this origin, nothing inline, in no frame. */
+/** Content security policy: this origin only, nothing inline, no framing. */
 const CONTENT_SECURITY_POLICY = {
   defaultSrc: ["'none'"],
   scriptSrc: ["'self'"],
@@ -18,7 +18,7 @@ const CONTENT_SECURITY_POLICY = {
   baseUri: ["'none'"],
 };
 
-/** The policy of the page that shows a card: also these issuers' scripts and frames. */
+/** Content security policy of the page that shows a card. Also allows the issuers' scripts and frames. */
 export const cardPagePolicy = (elements: readonly CardElements[]): string =>
   policyOf({
     ...CONTENT_SECURITY_POLICY,
@@ -35,7 +35,10 @@ const policyOf = (directives: Readonly<Record<string, readonly string[]>>): stri
     )
     .join(";");
 
-/** Headers of every answer, pages and API alike. HSTS only where the service is configured to be behind https. */
+/**
+ * Sets the security headers of every response, pages and API alike. HSTS is sent only if the service is configured to
+ * be behind https.
+ */
 export function securityHeaders(baseUrl: string): RequestHandler {
   const protect = helmet({
     contentSecurityPolicy: { useDefaults: false, directives: CONTENT_SECURITY_POLICY },
@@ -44,7 +47,7 @@ export function securityHeaders(baseUrl: string): RequestHandler {
   });
   const headers = headersOf(protect);
   return (_request, response, next) => {
-    // Answers are about money and people; what may be kept (an image) says so itself.
+    // Responses contain financial and personal data. A cacheable one (an image) sets its own policy.
     response.setHeader("Cache-Control", "no-store");
     for (const [name, value] of headers) response.setHeader(name, value);
     response.removeHeader("X-Powered-By");
@@ -54,7 +57,7 @@ export function securityHeaders(baseUrl: string): RequestHandler {
 
 type Protect = ReturnType<typeof helmet>;
 
-/** They are the same for every answer, and made once: helmet makes each of them anew. */
+/** Builds the headers once: they are the same for every response, and helmet would rebuild them each time. */
 function headersOf(protect: Protect): readonly (readonly [string, string])[] {
   const response = new ServerResponse(new IncomingMessage(new Socket()));
   protect(response.req, response, (error) => {

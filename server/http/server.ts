@@ -20,12 +20,11 @@ import { REQUEST_ID } from "./request-note.ts";
 import { inSlices } from "./slices.ts";
 import { PlainError } from "../../src/lib/plain-error.ts";
 
-/** Maximum duration of a drain that names no other. */
 const DRAIN_TIMEOUT_MS = 10_000;
 
 /**
- * Maximum time for a request to arrive, against clients that send slowly on purpose. Node checks both every few
- * seconds.
+ * Timeouts for a request's arrival, against clients that send slowly on purpose. Node checks both at the interval
+ * given.
  */
 const ARRIVAL = {
   headersTimeout: 10_000,
@@ -34,20 +33,20 @@ const ARRIVAL = {
 } as const;
 
 /** Maximum time for the sender of a malformed or slow request to read the refusal. */
-const REFUSED_MS = 1_000;
+const REFUSAL_TIMEOUT_MS = 1_000;
 
-/** The port is held from the start; requests are answered once there is an application. */
+/** HTTP server that holds its port from the start and serves requests once it has an application. */
 export interface HttpServer {
   readonly port: number;
   serve(application: RequestListener, share?: AddressShare): void;
   /**
-   * Takes no new connections and closes each one after its answer. Requests that take longer than the bound are cut off; resolves
-   * to how many were.
+   * Stops accepting connections and closes each one after its response. Cuts off requests that take longer than
+   * `withinMs`; resolves to the number of requests cut off.
    */
   drain(withinMs?: number): Promise<number>;
 }
 
-/** The address is taken or may not be used; the message is one line for a person. */
+/** The address is taken or not permitted. The message is one line for an operator. */
 export class ListenError extends PlainError {
   override readonly name = "ListenError";
 
@@ -62,14 +61,14 @@ export class ListenError extends PlainError {
 
 const starting: RequestListener = (request, response) => {
   if (request.url === "/healthz") {
-    // It lives, and is not ready.
+    // The process is live but not ready.
     response.writeHead(200, { "content-type": "application/json" });
     response.end('{"status":"ok"}');
     return;
   }
   const requestId = newUuid();
   const reason = refusal("SERVICE_UNAVAILABLE", "The service is starting.", { retryAfterSeconds: 1 });
-  // Nothing is counted yet.
+  // The limiter does not run yet, so nothing is counted.
   const limits =
     surfaceOf(request.url ?? "") === null
       ? {}
@@ -80,18 +79,18 @@ const starting: RequestListener = (request, response) => {
 };
 
 export interface ListenOptions {
-  /** Maximum idle time of a connection between two requests; Node.js' default is 5. */
+  /** Maximum idle time of a connection between requests; Node's default is 5. */
   readonly keepAliveSeconds?: number;
-  /** The setting that names the port. */
+  /** Environment variable that sets the port, named in errors. */
   readonly variable?: string;
 }
 
-/** Attempts to find a port that is free at each address of localhost. */
+/** Maximum attempts to find a port that is free at each address of localhost. */
 const PORT_ATTEMPTS_MAX = 3;
 
 /**
- * Takes the port, which the variable names. `localhost` is IPv4 and, where the machine has it, IPv6: browsers try both,
- * and must not meet another program there. Throws `ListenError`.
+ * Binds the port that `variable` sets. `localhost` means IPv4 and, if the machine has it, IPv6: browsers try both and
+ * must not reach another program at either. Throws `ListenError`.
  */
 export async function listen(
   host: string,
@@ -145,7 +144,7 @@ export async function listen(
     },
     async drain(withinMs = DRAIN_TIMEOUT_MS) {
       isDraining = true;
-      // Said in each answer that has not begun yet.
+      // Announced in each response whose headers have not gone out yet.
       for (const response of open) response.shouldKeepAlive = false;
       let cut = 0;
       const timer = setTimeout(() => {
@@ -184,14 +183,14 @@ async function listenOn(server: Server, host: string, port: number, variable: st
     server.once("error", (error: NodeJS.ErrnoException) => reject(explain(error, host, port, variable)));
     server.listen(port, host, resolve);
   });
-  // Such as no file descriptor for one more connection: that connection is lost, the service goes on.
+  // For example, there is no file descriptor for one more connection: it is lost and the server continues.
   server.on("error", () => undefined);
   return server;
 }
 
 /**
- * Answers malformed HTTP, oversized headers and requests that do not arrive with the flat error. There is no response
- * object.
+ * Answers malformed HTTP, oversized headers and requests that time out with the flat error. Node gives no response
+ * object for these.
  */
 function refuseMalformed(socket: Duplex, message: string): void {
   if (!socket.writable) return void socket.destroy();
@@ -204,8 +203,8 @@ function refuseMalformed(socket: Duplex, message: string): void {
     `${REQUEST_ID}: ${requestId}`,
   ];
   socket.end([...head, `Content-Length: ${body.length}`, "Connection: close", "", body].join("\r\n"));
-  // A client that does not close its half would hold the connection for ever.
-  setTimeout(() => socket.destroy(), REFUSED_MS).unref();
+  // A client that does not close its half would keep the connection open forever.
+  setTimeout(() => socket.destroy(), REFUSAL_TIMEOUT_MS).unref();
 }
 
 function explain(error: NodeJS.ErrnoException, host: string, port: number, variable: string): Error {

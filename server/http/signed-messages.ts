@@ -12,12 +12,13 @@ import { noteOf } from "./request-note.ts";
 
 const CONNECTION = /^rail_[0-9A-HJKMNP-TV-Z]{26}$/;
 
-/** Signatures are made over the bytes as they are sent. */
+/** Signatures cover the raw bytes. */
 const rawBody = express.raw({ type: () => true, limit: BODY_BYTES_MAX.usual, inflate: false });
 
 /**
- * Messages of card issuers (requests to authorize, and events), and of the operator's billing. The signature is the credential; a
- * message without a good one counts against its address, and one with it against nothing, since a network waits for the answer.
+ * Receives messages of card issuers (authorization requests and events) and of the operator's billing. The signature is
+ * the credential. A message with an invalid signature counts against its address; a valid one is not counted, since the
+ * card network waits for the response.
  */
 export function signedMessagesRouter(
   messages: CardMessages,
@@ -37,7 +38,10 @@ export function signedMessagesRouter(
         await answer(received, request, response);
       } catch (error) {
         if (!isUnavailable(error)) throw error;
-        logger.warn({ err: error, requestId: noteOf(response).id }, "a signed message could not be taken");
+        logger.warn(
+          { err: error, requestId: noteOf(response).id },
+          "a signed message could not be processed",
+        );
         admission.showUncounted(response);
         sendRefusal(response, refusal("SERVICE_UNAVAILABLE", undefined, { retryAfterSeconds: 1 }));
       }
@@ -74,7 +78,7 @@ export function signedMessagesRouter(
   return router;
 }
 
-/** Null: there is no body, or it is too large. */
+/** Returns the message; null if its body is missing or too large. */
 async function rawMessage(
   request: Request<{ connection?: string }>,
   response: Response,

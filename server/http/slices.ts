@@ -1,12 +1,12 @@
 import type { IncomingMessage, RequestListener } from "node:http";
 
-/** For so long requests are begun one after another before whatever else is ready gets its turn. */
+/** Time spent starting queued requests before other work gets its turn. */
 const SLICE_MS = 5;
 
 /**
- * Begins requests in slices: of hundreds that arrive at once, those that the first milliseconds have room for begin at once, the others
- * in later turns of the event loop, in their order. So neither answers nor timers are kept waiting by what has only just come.
- * `isUrgent` names requests that don't queue.
+ * Starts requests in slices: those that fit into the first milliseconds start at once, the rest in order in later turns
+ * of the event loop. A burst of requests therefore delays neither responses nor timers. `isUrgent` marks requests that
+ * skip the queue.
  */
 export function inSlices(
   application: RequestListener,
@@ -36,7 +36,7 @@ export function inSlices(
     if (queue.length === 0 && performance.now() - sliceBeganMs < SLICE_MS) {
       return application(request, response);
     }
-    // A request that was aborted by then is skipped.
+    // Skips a request aborted while queued.
     queue.push(() => (response.destroyed ? undefined : application(request, response)));
   };
 }

@@ -1,9 +1,8 @@
-/** The longest that is kept: those of browsers have about 120 characters. */
+/** Maximum length kept. Browsers send about 120 characters. */
 const USER_AGENT_CHARACTERS_MAX = 200;
 
 /**
- * Returns the client's name of itself in printable ASCII, without characters of markup, cut to a line or two. Null:
- * nothing is left.
+ * Returns the client's User-Agent in printable ASCII, without markup characters and truncated; null if nothing is left.
  */
 export function shownUserAgent(header: string | undefined): string | null {
   const plain = (header ?? "").replaceAll(/[^\x20-\x7e]|[<>"]/g, "").trim();

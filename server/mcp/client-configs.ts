@@ -3,25 +3,24 @@ import { isLoopback } from "../../src/mail/settings.ts";
 import { mcpConfigBlock } from "./config-block.ts";
 import { FRAMEWORK_SNIPPETS } from "./framework-snippets.ts";
 
-/** A way to try a payment, or to connect one client or framework to the MCP endpoint. */
+/** Instructions to try a payment, or to connect one client or framework to the MCP endpoint. */
 export interface ClientConfig {
   readonly client: string;
   readonly name: string;
   readonly kind: "trial" | "mcp_client" | "framework";
-  /** The text's place: a file, or a command line. */
+  /** Where the text goes: a file, or a command line. */
   readonly place: string;
   readonly format: "json" | "toml" | "shell" | "python" | "typescript";
-  /** To copy as it is, once the placeholder is replaced by the agent's key. */
+  /** Ready to copy once the placeholder is replaced by the agent's key. */
   readonly text: string;
-  /** A remark for the user; null: none. */
   readonly remark: string | null;
 }
 
-/** Stands for the agent's key, which the service doesn't know after it was delivered. */
+/** Placeholder for the agent's key, which the service does not keep after delivery. */
 export const KEY_PLACEHOLDER = "AGENT_KEY";
 
 const NAME = "agent-spending-control";
-/** The name of an environment variable, for clients that take the key from one. */
+/** Environment variable for clients that read the key from one. */
 const VARIABLE = "AGENT_SPENDING_CONTROL_KEY";
 
 const OVER_HTTP =
@@ -31,7 +30,7 @@ const json = (value: object): string => JSON.stringify(value, null, 2);
 
 const bearer = `Bearer ${KEY_PLACEHOLDER}`;
 
-/** A request to try, then each client and framework that people use. */
+/** Returns a trial request, then the configurations of clients and frameworks. */
 export function clientConfigs(baseUrl: string, mcpUrl: string): readonly ClientConfig[] {
   const isExposed = isPlain(mcpUrl);
   const warning = isExposed ? OVER_HTTP : null;
@@ -102,7 +101,8 @@ function clientsAt(mcpUrl: string, isExposed: boolean): readonly Omit<ClientConf
       name: "Claude Desktop",
       place: "claude_desktop_config.json",
       format: "json",
-      // Its file takes local servers alone: a bridge, run by npx, speaks to the endpoint for it. No space in an argument.
+      // This client's file accepts local servers only, so npx runs a bridge to the endpoint. Arguments must not contain
+      // spaces.
       text: json({
         mcpServers: {
           [NAME]: {

@@ -1,4 +1,3 @@
-/** Returns the configuration of an MCP client. */
 export const mcpConfigBlock = (mcpUrl: string, apiKey: string) => ({
   mcpServers: {
     "agent-spending-control": {

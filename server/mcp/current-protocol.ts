@@ -15,8 +15,8 @@ import { UnknownTool } from "./refusals.ts";
 import { cancelTask, readTask, taskFor, taskParams, TASKS_EXTENSION, TaskUnavailable } from "./tasks.ts";
 
 /**
- * The protocol's revision of 2026-07-28: no handshake, version and capabilities in each request. A payment on hold is answered
- * as a task to a client that declares that extension; to any other one as it is.
+ * Serves the 2026-07-28 revision of the protocol: no handshake, version and capabilities in each request. A client that
+ * declares the tasks extension gets a payment on hold as a task; any other client gets the payment itself.
  */
 export class CurrentProtocol {
   readonly #toolsets = new WeakMap<globalThis.Request, Toolset>();
@@ -26,7 +26,7 @@ export class CurrentProtocol {
     this.#handler = createMcpHandler(
       ({ requestInfo }) => {
         const toolset = requestInfo === undefined ? undefined : this.#toolsets.get(requestInfo);
-        if (toolset === undefined) throw new Error("a request that was not admitted");
+        if (toolset === undefined) throw new Error("a request was not admitted");
         return serverOf(toolset);
       },
       {
@@ -44,7 +44,7 @@ export class CurrentProtocol {
     return { answer, end: () => undefined };
   }
 
-  /** Ends what is under way, streams included. */
+  /** Ends all requests in progress, including streams. */
   end(): Promise<void> {
     return this.#handler.close();
   }
@@ -58,7 +58,10 @@ const taskRequest = z.looseObject({
 
 const HEADER_MISMATCH = -32_020;
 
-/** Requests about a task name it in their header, too. The SDK looks at that for the protocol's own methods alone. */
+/**
+ * Rejects a task request whose header names a different task. The SDK compares the header only for the protocol's own
+ * methods.
+ */
 function misnamedTask({ headers }: globalThis.Request, body: unknown): globalThis.Response | null {
   const task = taskRequest.safeParse(body);
   const named = headers.get("mcp-name");
@@ -110,7 +113,7 @@ function serveTasks(server: Server, toolset: Toolset, knowsTasks: () => boolean)
     await surely(() => cancelTask(toolset, taskId));
     return {};
   });
-  // The server sends no requests to clients, so there is nothing that they could answer.
+  // The server sends no requests to clients, so there is nothing for them to answer.
   server.setRequestHandler("tasks/update", { params: taskParams }, async ({ taskId }) => {
     await surely(() => readTask(toolset, taskId));
     return {};

@@ -10,15 +10,15 @@ import { IMPLEMENTATION } from "./implementation.ts";
 import { requestedProgressOf, withProgress } from "./progress.ts";
 import { UnknownTool } from "./refusals.ts";
 
-/** An answer, and what ends the work on it once its reader has gone. */
+/** A response, and a function that ends the work on it once the reader has gone. */
 export interface Served {
   readonly answer: globalThis.Response;
   readonly end: () => void;
 }
 
 /**
- * The protocol up to its revision of 2025-11-25, without sessions: each request is answered by itself, so any server process can
- * take it. With JSON, but for a call that waits and whose caller requested progress: that is a stream.
+ * Serves protocol revisions up to 2025-11-25 without sessions: each request is self-contained, so any server process
+ * can take it. Responses are JSON, except that a waiting call with requested progress gets a stream.
  */
 export async function serveEarlierProtocols(
   toolset: Toolset,
@@ -43,7 +43,8 @@ export async function serveEarlierProtocols(
 function serverOf(toolset: Toolset): Server {
   const { instructions } = toolset;
   const server = new Server(IMPLEMENTATION, { capabilities: { tools: {} }, instructions });
-  // Without sessions it could only take back a message of its own batch, whose answer the SDK would then wait for, for ever.
+  // Without sessions, a cancellation could only address a message of its own batch, and the SDK would wait forever for
+  // that response.
   server.setNotificationHandler(CancelledNotificationSchema, () => undefined);
   server.setRequestHandler(ListToolsRequestSchema, () => ({ tools: toolset.list() }));
   server.setRequestHandler(CallToolRequestSchema, async (request, { sendNotification }) => {

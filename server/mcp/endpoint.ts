@@ -29,8 +29,8 @@ export interface McpDependencies {
 }
 
 /**
- * `POST /mcp`, Streamable HTTP without sessions: each request carries its credential and is answered by itself, so any server
- * process can take it. One address and one set of tools for both generations of the protocol.
+ * Serves `POST /mcp`, Streamable HTTP without sessions: each request carries its credential and is self-contained, so
+ * any server process can take it. Both generations of the protocol share the address and the tools.
  */
 export function mcpEndpoint({
   admission,
@@ -69,19 +69,19 @@ export function mcpEndpoint({
     const lost = Array.isArray(body) || isStream(served.answer) ? null : toolset.refusedCredential;
     if (lost === null) return sendAnswer(response, served, body, note.id);
     served.end();
-    // The call has noted its refusal; the request is refused once.
+    // The call has already recorded its refusal; the request must count one only.
     note.refusals.length = 0;
     sendRefusal(response, lost);
   };
 }
 
-/** People have no toolset: their session is no credential here. */
+/** Whether the principal has tools. A person's session is not a credential for MCP. */
 const hasToolset = (principal: Principal | null): principal is Exclude<Principal, SessionPrincipal> =>
   principal !== null && principal.type !== "session";
 
 /**
- * The protocol's own answer to other methods, where a server offers no stream and keeps no sessions. Clients try GET again and
- * again, so it counts against no limit; nothing is looked up for it.
+ * Answers other methods as the protocol prescribes for a server without streams and sessions. Clients retry GET, so it
+ * counts against no limit and nothing is looked up.
  */
 export function mcpOtherMethods({ admission, callers }: McpDependencies): RequestHandler {
   return (request, response) => {
@@ -93,7 +93,7 @@ export function mcpOtherMethods({ admission, callers }: McpDependencies): Reques
   };
 }
 
-/** A batch of JSON-RPC counts as its messages, so that a batch does not bypass the limit. */
+/** A JSON-RPC batch counts as its number of messages, so that it does not bypass the limit. */
 const furtherMessages = (body: unknown): number => (Array.isArray(body) ? body.length - 1 : 0);
 
 const paying = z.looseObject({
@@ -102,13 +102,13 @@ const paying = z.looseObject({
 });
 
 /**
- * Whether a request is a single payment whose answer is no stream: its agent may come from the cache, since the ledger has the
- * agent's current state, and a credential that it refuses is the answer to the whole HTTP request.
+ * Whether a request is a single payment without a stream. Its agent may come from the cache: the ledger has the agent's
+ * current state, and can still refuse the credential of the whole HTTP request.
  */
 const isPlainPayment = (body: unknown): boolean =>
   paying.safeParse(body).success && requestedProgressOf(body) === null;
 
-/** The request headers that the protocol reads, besides Accept. */
+/** Request headers that the protocol reads, besides Accept. */
 const OF_PROTOCOL = ["content-type", "mcp-protocol-version", "mcp-method", "mcp-name"] as const;
 
 const JSON_TYPE = "application/json";
@@ -116,11 +116,11 @@ const STREAM_TYPE = "text/event-stream";
 
 const accepts = (request: Request, type: string): boolean => request.accepts(type) !== false;
 
-/** The SDKs want both types named, although all but a call's progress is answered in JSON. */
+/** The SDKs require both types, although every response except a call's progress is JSON. */
 const acceptOf = (request: Request): string =>
   accepts(request, JSON_TYPE) ? `${JSON_TYPE}, ${STREAM_TYPE}` : STREAM_TYPE;
 
-/** The request as the SDKs want it. Its body has been read already. */
+/** Converts the request for the SDKs. Its body has already been read. */
 function requestOf(request: Request, response: Response): globalThis.Request {
   const protocolHeaders = OF_PROTOCOL.flatMap((name): [string, string][] => {
     const value = request.headers[name];
@@ -149,15 +149,15 @@ async function sendAnswer(
   if (response.destroyed) return;
   response.status(answer.status);
   for (const [name, value] of answer.headers) response.setHeader(name, value);
-  // At once, so that it goes with its length.
+  // Sent in one piece, so that it has a Content-Length.
   if (text !== null || answer.body === null) return void response.end(text ?? "");
-  // No proxy is to collect what is said while its caller waits.
+  // Keeps proxies from buffering progress while the caller waits.
   response.setHeader("X-Accel-Buffering", "no");
   response.flushHeaders();
   try {
     await pipeline(Readable.fromWeb(answer.body), response);
   } catch (error) {
-    // Its reader has disconnected.
+    // The reader has disconnected.
     if (errnoOf(error) !== "ERR_STREAM_PREMATURE_CLOSE") throw error;
   }
 }
@@ -167,13 +167,13 @@ const rpcAnswer = z.looseObject({
   error: z.looseObject({ code: z.int(), data: z.unknown().optional() }),
 });
 
-/** Codes whose data the protocol itself defines, such as which versions there are. */
+/** Error codes whose data the protocol defines, such as the supported versions. */
 const OWN_DATA: ReadonlySet<number> = new Set([-32_021, -32_022]);
 const anyData = z.looseObject({});
 
 /**
- * Every JSON-RPC error names its request; several, for a batch. What is wrong with a malformed call is said in the service's words,
- * where the SDKs quote their schemas.
+ * Adds the request's id to every JSON-RPC error (to each one of a batch). Describes a malformed call in the service's
+ * words; the SDKs quote their schemas.
  */
 function withOwnErrors(text: string, body: unknown, requestId: string): string {
   if (!text.includes('"error":')) return text;

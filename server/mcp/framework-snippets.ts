@@ -1,4 +1,3 @@
-/** A program, or a workflow, that connects an agent framework and makes a payment. */
 interface FrameworkSnippet {
   readonly client: string;
   readonly name: string;
@@ -9,9 +8,9 @@ interface FrameworkSnippet {
 }
 
 const PROMPT = "Pay Acme 1.00 USD by card, for a test.";
-/** A model that most of the frameworks' current versions know. */
+/** Model that the current versions of most frameworks know. */
 const MODEL = "gpt-5-mini";
-/** Longer than the longest `waitSeconds` of a payment; some frameworks give up after 5 s by default. */
+/** Exceeds the longest `waitSeconds` of a payment; some frameworks default to 5 s. */
 const TIMEOUT_SECONDS = 60;
 
 const IN_CODE = "For more than a trial read the agent's key from the environment instead of the source.";
@@ -226,7 +225,7 @@ asyncio.run(main())
 
 const toBuyer = (type: string) => ({ [type]: [[{ node: "Buyer", type, index: 0 }]] });
 
-/** Workflow of n8n: an agent with a model and the service's tools, which begins when a person presses Execute. */
+/** Returns an n8n workflow: an agent with a model and the service's tools, started by pressing Execute. */
 function workflowAt(endpointUrl: string) {
   return {
     nodes: [
@@ -264,7 +263,7 @@ function workflowAt(endpointUrl: string) {
       Model: toBuyer("ai_languageModel"),
       Spending: toBuyer("ai_tool"),
     },
-    // In the older order, which is n8n's default for a file, the model goes on before a tool has answered.
+    // With n8n's older order, its default for imported files, the model continues before a tool has answered.
     settings: { executionOrder: "v1" },
   };
 }

@@ -1,10 +1,9 @@
 import { z } from "zod";
 
-/** Before the first one, so that a payment that is decided at once is answered without any. */
-const FIRST_AFTER_MS = 1_000;
-const EVERY_MS = 5_000;
+/** Delay of the first notification: a payment that is decided at once gets none. */
+const FIRST_DELAY_MS = 1_000;
+const INTERVAL_MS = 5_000;
 
-/** A call whose caller requested progress notifications. */
 export interface RequestedProgress {
   readonly progressToken: string | number;
   readonly waitSeconds: number;
@@ -28,7 +27,7 @@ const waitingCall = z.looseObject({
   }),
 });
 
-/** Null where a message is no call that waits, or where progress was not requested. */
+/** Returns the progress that a message requests; null if it requests none or is not a waiting call. */
 export function requestedProgressOf(message: unknown): RequestedProgress | null {
   const call = waitingCall.safeParse(message);
   if (!call.success) return null;
@@ -40,7 +39,7 @@ const withToken = z.looseObject({
   params: z.looseObject({ _meta: z.looseObject({ progressToken: z.unknown() }) }),
 });
 
-/** A message that requests no progress, for a client that takes no stream to send it in. */
+/** Removes the progress request, for a client that does not accept streams. */
 export function withoutProgress(message: unknown): unknown {
   const requesting = withToken.safeParse(message);
   if (!requesting.success) return message;
@@ -49,7 +48,7 @@ export function withoutProgress(message: unknown): unknown {
   return { ...requesting.data, params: { ...params, _meta: meta } };
 }
 
-/** Says every few seconds how long the work has been waited for, until it is done. It is no failure that the client has disconnected. */
+/** Reports every few seconds how long the work has taken, until it is done. A disconnected client is not an error. */
 export async function withProgress<T>(
   requested: RequestedProgress | null,
   notify: (notification: ProgressNotification) => Promise<void>,
@@ -66,8 +65,8 @@ export async function withProgress<T>(
   };
   let timer = setTimeout(() => {
     report();
-    timer = setInterval(report, EVERY_MS);
-  }, FIRST_AFTER_MS);
+    timer = setInterval(report, INTERVAL_MS);
+  }, FIRST_DELAY_MS);
   try {
     return await work;
   } finally {

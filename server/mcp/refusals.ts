@@ -7,14 +7,14 @@ import { type JsonSchema, schemaAt } from "./schemas.ts";
 import { derivedTools } from "./tools.ts";
 
 /**
- * The one place where a refusal is put into the words of the model that called a tool: what it means to the toolset, what is
- * particular about this one, and what to do next. Code and fields stay those that REST answers.
+ * Explains a refusal to the model that called a tool: what the code means in this toolset, what is particular to this
+ * refusal, and what to do next. Code and fields stay those of REST. Refusals are put into words only here.
  */
 export function explainRefusal(toolset: Toolset, toolName: string, refusal: Refusal): Refusal {
   const text = refusalText(toolset, toolName, refusal.code);
   if (text === null) return refusal;
   const { detail, issues, message } = refusal;
-  // A message of its own that has no details says better what happened than what is said of all of its code.
+  // A specific message without details is more precise than the general text of its code.
   const what = detail !== undefined || message === ERRORS[refusal.code].message ? text.what : message;
   const sentences = [what, detail, text.next].filter((part) => part !== undefined);
   const input = derivedTools.get(toolName)?.input;
@@ -27,7 +27,7 @@ export function explainRefusal(toolset: Toolset, toolName: string, refusal: Refu
   };
 }
 
-/** Says what is wrong with an argument and what is expected; for an unknown one, which arguments there are. */
+/** Says what is wrong with an argument and what is expected. For an unknown argument, lists the known ones. */
 function inWordsOf(input: JsonSchema, { message, path }: ValidationIssue): ValidationIssue {
   const argument = schemaAt(input, path);
   if (argument !== null)
@@ -40,12 +40,12 @@ function inWordsOf(input: JsonSchema, { message, path }: ValidationIssue): Valid
 
 const sentence = (message: string): string => (message.endsWith(".") ? message : `${message}.`);
 
-/** Of a name from outside, so much is enough to know it again. */
+/** Length at which an external name is truncated in messages. */
 const NAME_CHARACTERS_MAX = 60;
 
 /**
- * A call of a tool that there is not: -32602, as the protocol wants it. No error of the SDK's, which writes its code into
- * the message, where clients write it once more.
+ * Call of an unknown tool: -32602, as the protocol requires. Not derived from the SDK's error, which puts its code into
+ * the message, where clients repeat it.
  */
 export class UnknownTool extends Error {
   readonly code = ErrorCode.InvalidParams;
@@ -57,7 +57,6 @@ export class UnknownTool extends Error {
   }
 }
 
-/** A JSON-RPC error that replaces the SDK's. */
 interface OwnError {
   readonly code: number;
   readonly message: string;
@@ -76,7 +75,7 @@ const toolCall = z.looseObject({
 });
 const argumentsShape = z.record(z.string(), z.unknown()).optional();
 
-/** The errors of a body's calls whose name is no text or whose arguments are no object, by the ids of the calls. */
+/** Returns the errors of calls whose name is not text or whose arguments are not an object, keyed by call id. */
 export function malformedCalls(body: unknown): ReadonlyMap<unknown, OwnError> {
   const calls = [body].flat().flatMap((message) => toolCall.safeParse(message).data ?? []);
   const errorOf = ({ arguments: args, name }: (typeof calls)[number]["params"]): OwnError | null => {

@@ -3,11 +3,11 @@ import { jsonSchemaOf } from "../../src/contract/json-schema.ts";
 import type { ToolText } from "../../src/contract/tool-texts/types.ts";
 import { definedFields } from "../../src/store/lists.ts";
 
-/** A tool's schemas: those of the contract, as a model reads them. */
+/** Derives tool schemas from the contract, in the form that models read. */
 
 const DEFS = "#/$defs/";
 
-/** A JSON Schema as far as it is looked into here; every other keyword is left as it is. */
+/** JSON Schema keywords that are inspected here. All others are kept unchanged. */
 export interface JsonSchema {
   readonly type?: string | readonly string[] | undefined;
   readonly description?: string | undefined;
@@ -23,7 +23,6 @@ export interface JsonSchema {
   readonly [keyword: string]: unknown;
 }
 
-/** Input schema of a tool. */
 export interface InputSchema extends JsonSchema {
   readonly type: "object";
   readonly properties: Readonly<Record<string, JsonSchema>>;
@@ -53,16 +52,18 @@ const jsonSchema: z.ZodType<JsonSchema> = z.lazy(() =>
   }),
 );
 
-/** A longer pattern tells a model nothing that the argument's text does not. */
+/** Length above which a pattern is omitted: a longer one tells a model nothing beyond the argument's text. */
 const PATTERN_CHARACTERS_MAX = 40;
 
-/** A bound that no call comes near is left out of an argument's explanation. */
+/** Bound above which a limit is omitted from an argument's explanation, since no call reaches it. */
 const BOUND_MAX = 1e9;
 
-/** Of a longer enumeration the tool's description says what matters, and the answer which entry it is. */
+/**
+ * Maximum entries of an enumeration in a result's schema. For a longer one the tool's description says what matters.
+ */
 const RESULT_ENUM_MAX = 4;
 
-/** The one field that distinguishes an error from a success. */
+/** The field that distinguishes an error from a success. */
 const FAILURE: JsonSchema = {
   properties: { error: { type: "string" }, message: { type: "string" } },
   required: ["error", "message"],
@@ -70,7 +71,7 @@ const FAILURE: JsonSchema = {
 
 const pathTo = (path: string, name: string): string => (path === "" ? name : `${path}.${name}`);
 
-/** The schema at a path, in which entries of arrays may be numbered or passed over; null where there is none. */
+/** Returns the schema at a path, in which array entries may be numbered or omitted; null if there is none. */
 export function schemaAt(schema: JsonSchema, path: string): JsonSchema | null {
   return path
     .split(".")
@@ -82,15 +83,15 @@ function step({ items, properties }: JsonSchema, name: string): JsonSchema | nul
   return properties !== undefined && Object.hasOwn(properties, name) ? (properties[name] ?? null) : null;
 }
 
-/** A text of a field that does not exist would never be read. */
+/** Throws if a text describes a field that does not exist, since nobody would ever read it. */
 function expectThere(schema: JsonSchema, texts: Readonly<Record<string, string>>): void {
   const missing = Object.keys(texts).filter((path) => schemaAt(schema, path) === null);
-  if (missing.length > 0) throw new Error(`there is no ${missing.join(", ")} to write of`);
+  if (missing.length > 0) throw new Error(`a text describes unknown fields: ${missing.join(", ")}`);
 }
 
 /**
- * Returns a tool's input schema: the contract's, each argument with its text, and `requires` in addition. Throws for
- * a text without an argument, so that a wrong one stops the start.
+ * Returns a tool's input schema: the contract's, with a text for each argument and with `requires` added. Throws for a
+ * text without an argument, so that a mistake prevents startup.
  */
 export function inputSchemaOf(
   contracts: z.ZodType,
@@ -117,7 +118,7 @@ function described(schema: JsonSchema, path: string, texts: ToolText["arguments"
   });
 }
 
-/** A type, or null besides: as the keyword of OpenAPI, because some models' APIs refuse a tool with a list of types. */
+/** Returns a type, or its nullable form as OpenAPI's keyword: some models' APIs refuse a tool with a list of types. */
 function singleType(type: JsonSchema["type"]): JsonSchema {
   if (typeof type !== "object") return { type };
   const [value, ...others] = type.filter((each) => each !== "null");
@@ -133,7 +134,7 @@ function mapped(
   return Object.fromEntries(Object.entries(properties).map(([name, schema]) => [name, change(schema, name)]));
 }
 
-/** Describes an array's items; the array's text describes the array. */
+/** Describes an array's items without a description of their own, since the array's text covers them. */
 function describedItems(items: JsonSchema, path: string, texts: ToolText["arguments"]): JsonSchema {
   const { description: _arrays, ...rest } = described(items, path, texts);
   return rest;
@@ -152,7 +153,7 @@ export function outputSchemaOf(contracts: z.ZodType, results: ToolText["results"
   return { type: "object", anyOf: [{ properties, required }, FAILURE] };
 }
 
-/** Without references, and with null as one of a value's types. */
+/** Inlines references, and makes null one of a value's types. */
 function resolved(schema: JsonSchema, named: Readonly<Record<string, JsonSchema>>): JsonSchema {
   const { $ref, anyOf, items, properties, ...kept } = schema;
   const target = $ref === undefined ? undefined : named[$ref.slice(DEFS.length)];
@@ -178,7 +179,7 @@ function orNull(schema: JsonSchema): JsonSchema {
 const isShown = (path: string, results: ToolText["results"]): boolean =>
   Object.keys(results).some((known) => known === path || known.startsWith(`${path}.`));
 
-/** Type, short enumeration and text of what is named; of objects and arrays what is named in them. */
+/** Keeps type, short enumeration and text of the fields in `results`, and of the objects and arrays around them. */
 function shown(schema: JsonSchema, path: string, results: ToolText["results"]): JsonSchema {
   const { enum: entries, items, properties = {}, type } = schema;
   const parts = Object.entries(properties).filter(([name]) => isShown(pathTo(path, name), results));

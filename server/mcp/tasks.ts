@@ -5,12 +5,12 @@ import { type OperationId, operationList } from "../../src/contract/registry.ts"
 import type { Refusal } from "../../src/domain/errors.ts";
 import { type Toolset, structured, type ToolResult } from "./toolset.ts";
 
-/** The tasks extension of the protocol: a call's answer may be a handle, which its caller asks about until there is a result. */
+/** Tasks extension of the protocol: a call may return a handle, which the caller polls until there is a result. */
 export const TASKS_EXTENSION = "io.modelcontextprotocol/tasks";
 
 const POLL_INTERVAL_MS = 5_000;
 
-/** A held payment as a task: its id is the transaction's. */
+/** A payment on hold as a task, whose id is the transaction's. */
 export interface Task {
   readonly taskId: string;
   readonly status: "working" | "completed" | "cancelled";
@@ -21,23 +21,22 @@ export interface Task {
   readonly pollIntervalMs: number;
 }
 
-/** With its result, once there is one. */
 export interface DetailedTask extends Task {
   readonly result?: ToolResult;
 }
 
 export const taskParams = z.looseObject({ taskId: z.string().max(100) });
 
-/** The tools whose answer may be a task: reads of a payment are answered at once. */
+/** Tools whose result may be a task. Reads of a payment are answered at once. */
 const PAYING: ReadonlySet<string> = new Set(ALL_PAYMENT_TOOLS);
 
-/** Who may ask about a held payment: who may read payments, and who may make them. */
+/** Operations whose callers may ask about a payment on hold: those that read payments and those that make them. */
 const PAYMENT_READERS: readonly OperationId[] = [
   "getPayment",
   ...operationList.filter(([, { tool }]) => PAYING.has(tool?.name ?? "")).map(([id]) => id),
 ];
 
-/** The task of a payment tool's result, when a person has still to decide; null: it is the answer itself. */
+/** Returns the task of a payment that waits for a person's decision; null if the result is the final answer. */
 export function taskFor(tool: string, { isError, structuredContent }: ToolResult): Task | null {
   if (!PAYING.has(tool) || isError === true) return null;
   const made = madePayment.safeParse(structuredContent);
@@ -45,7 +44,7 @@ export function taskFor(tool: string, { isError, structuredContent }: ToolResult
   return taskOf(made.data);
 }
 
-/** The outcome of a task; null: the caller has none of that name, or may not read it. */
+/** Returns a task's outcome; null if the caller has no such task or may not read it. */
 export async function readTask(toolset: Toolset, taskId: string): Promise<DetailedTask | null> {
   if (!PAYMENT_READERS.some((id) => toolset.may(id))) return null;
   const read = await toolset.outcomeOf("getPayment", { params: { id: taskId }, query: {}, body: undefined });
@@ -55,7 +54,7 @@ export async function readTask(toolset: Toolset, taskId: string): Promise<Detail
   return task?.status === "completed" ? { ...task, result: structured(found) } : task;
 }
 
-/** Takes the payment back, if it is still on hold. Whether the caller has such a task. */
+/** Cancels a payment that is still on hold. Returns whether the caller has such a task. */
 export async function cancelTask(toolset: Toolset, taskId: string): Promise<boolean> {
   const task = await readTask(toolset, taskId);
   if (task === null) return false;
@@ -69,7 +68,7 @@ export async function cancelTask(toolset: Toolset, taskId: string): Promise<bool
   return true;
 }
 
-/** For now it can't be said: an error of the protocol, since a task has no place for it. */
+/** The task's state is temporarily unavailable. This is a protocol error, since a task cannot express it. */
 export class TaskUnavailable extends Error {
   override readonly name = "TaskUnavailable";
 }
@@ -79,7 +78,7 @@ function onlyUnknown({ code, message }: Refusal): null {
   throw new TaskUnavailable(message);
 }
 
-/** Null for a payment that never was on hold. */
+/** Returns the payment's task; null if the payment never was on hold. */
 function taskOf({ approval, approvalUrl, transaction }: z.output<typeof payment>): Task | null {
   if (approval === null) return null;
   const common = {

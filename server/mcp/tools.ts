@@ -8,10 +8,10 @@ import type { Operation, ToolBinding } from "../../src/contract/types.ts";
 import type { RawInput } from "../pipeline/pipeline.ts";
 import { inputSchemaOf, type JsonSchema, outputSchemaOf } from "./schemas.ts";
 
-/** An object schema of JSON Schema, as both generations of the protocol have it. */
+/** Object schema in the form that both generations of the protocol accept. */
 export type ToolSchema = z.output<typeof toolSchema>;
 
-/** A tool as clients see it, in either generation of the protocol. */
+/** Tool as listed to clients of either generation of the protocol. */
 export interface ToolListing {
   readonly name: string;
   readonly title: string;
@@ -26,13 +26,11 @@ export interface ToolListing {
   };
 }
 
-/** A tool, derived from its operation. */
 export interface DerivedTool {
   readonly operationId: OperationId;
   readonly listing: ToolListing;
-  /** Schema for looking up arguments. */
   readonly input: JsonSchema;
-  /** Sorts flat arguments into the parts of the operation's request; what is unknown is left for parsing to refuse. */
+  /** Sorts flat arguments into the parts of the operation's request. Parsing refuses unknown ones. */
   readonly inputOf: (args: Readonly<Record<string, unknown>>) => RawInput;
 }
 
@@ -49,7 +47,7 @@ const toolSchema = z
   })
   .catchall(z.json());
 
-/** Every operation that is a tool, by the tool's name. */
+/** Tools by name, one for every operation that is a tool. */
 export const derivedTools: ReadonlyMap<string, DerivedTool> = new Map(
   operationList.flatMap(([id, operation]) => {
     const { tool } = operation;
@@ -84,11 +82,12 @@ function derive(operationId: OperationId, operation: Operation, tool: ToolBindin
 
 function bodyShape(operation: Operation): Readonly<Record<string, z.core.$ZodType>> {
   const body = operation.body instanceof z.ZodOptional ? operation.body.unwrap() : operation.body;
-  if (!(body instanceof z.ZodObject)) throw new Error(`"${operation.summary}": a tool takes a flat object`);
+  if (!(body instanceof z.ZodObject))
+    throw new Error(`"${operation.summary}": a tool's arguments must be a flat object`);
   return body.shape;
 }
 
-/** All parts of the operation's request as one flat object. */
+/** Returns all parts of the operation's request as one flat object. */
 function argumentsOf(operation: Operation, idName: ToolBinding["idName"]): z.ZodObject {
   const { id, ...params } = operation.params.shape;
   return z.strictObject({
@@ -104,7 +103,7 @@ function sortArguments(
   idName: string | null,
   args: Readonly<Record<string, unknown>>,
 ): RawInput {
-  // From entries, so that a name like `__proto__` is a field like any other, and refused as one.
+  // Built from entries, so that a name like `__proto__` is an ordinary field and refused as unknown.
   const entries = Object.entries(args);
   const isQuery = (key: string): boolean => Object.hasOwn(operation.query.shape, key);
   const params = Object.fromEntries(

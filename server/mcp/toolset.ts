@@ -12,31 +12,29 @@ import type { AgentPrincipal, OrganizationKeyPrincipal } from "../../src/identit
 import { explainRefusal } from "./refusals.ts";
 import { derivedTools, type ToolListing } from "./tools.ts";
 
-/** A caller of MCP: a key. People have no toolset. */
+/** Caller of MCP, identified by a key. People have no toolset. */
 export interface McpRequester extends Requester {
   readonly principal: AgentPrincipal | OrganizationKeyPrincipal;
 }
 
-/** A request over MCP: whose, since when, and what its line in the log is to say. */
 export interface McpRequest {
   readonly requester: McpRequester;
   readonly arrival: Arrival;
   readonly note: RequestNote;
 }
 
-/** A tool's result as both generations of the protocol have it. */
+/** Result of a tool in the form that both generations of the protocol accept. */
 export interface ToolResult {
   readonly content: { type: "text"; text: string }[];
   readonly structuredContent: Record<string, unknown>;
   readonly isError?: true;
 }
 
-/** Refusals of the credential itself. */
 const OF_CREDENTIAL: ReadonlySet<ErrorCode> = new Set(["UNAUTHORIZED", "AGENT_PAUSED"]);
 
 /**
- * The tools that one key has, and what they do: an agent's key the agent toolset, an organization's the management toolset. The one
- * set of definitions that every generation of the protocol is served from.
+ * Tools of one key: the agent toolset for an agent's key, the management toolset for an organization's. All generations
+ * of the protocol are served from this set.
  */
 export class Toolset {
   readonly kind: ToolsetKind;
@@ -52,7 +50,7 @@ export class Toolset {
     this.instructions = INSTRUCTIONS[this.kind];
   }
 
-  /** Why a call found the key refused that was good when the request arrived; null: none did. */
+  /** Refusal of a key that was valid at the request's arrival and was refused in a call; null if none was. */
   get refusedCredential(): Refusal | null {
     return this.#refusedCredential;
   }
@@ -67,7 +65,7 @@ export class Toolset {
     return this.#pipeline.authorize(id, this.#request.requester.principal) === null;
   }
 
-  /** Returns a tool's answer; null: no tool has that name. Never throws. */
+  /** Returns a tool's result; null if no tool has that name. Never throws. */
   async call(name: string, args: Readonly<Record<string, unknown>>): Promise<ToolResult | null> {
     const ownToolset = toolsetOf(name);
     const tool = derivedTools.get(name);
@@ -87,7 +85,7 @@ export class Toolset {
     return this.#failure(name, result.refusal);
   }
 
-  /** The outcome of an operation on behalf of an earlier tool call. The caller has authorized it. */
+  /** Returns the outcome of an operation on behalf of an earlier tool call. Authorization is up to the caller. */
   async outcomeOf(id: OperationId, input: RawInput): Promise<Result<unknown>> {
     const result = await this.#pipeline.handle(this.#callOf(id), input);
     if (!result.ok) this.#request.note.refusals.push(result.refusal.code);
@@ -110,9 +108,9 @@ export class Toolset {
   }
 }
 
-/** Structured content, and the same as JSON text for clients that read only text. */
+/** Returns structured content and the same as JSON text, for clients that read only text. */
 export function structured(body: unknown): ToolResult {
-  if (typeof body !== "object" || body === null) throw new Error("a tool answers an object");
+  if (typeof body !== "object" || body === null) throw new Error("a tool must return an object");
   return {
     content: [{ type: "text", text: JSON.stringify(body) }],
     structuredContent: Object.fromEntries(Object.entries(body)),

@@ -1,9 +1,9 @@
 import type { Connected } from "../../src/identity/authenticator.ts";
 
-/** Subject of grants and tokens: an agent by one of its keys, which the connection ends with. */
+/** Subject of grants and tokens: an agent and the key whose revocation ends the connection. */
 export const accountOf = ({ agentId, keyId }: Connected): string => `${agentId}/${keyId}`;
 
-/** Null: it is no connection's. */
+/** Parses the subject; null if it is not a connection's. */
 export function connectedOf(account: string | undefined): Connected | null {
   const [agentId, keyId, ...rest] = (account ?? "").split("/");
   return agentId && keyId && rest.length === 0 ? { agentId, keyId } : null;

@@ -6,17 +6,17 @@ import { checkedMetadata, isRefusal } from "./client-metadata.ts";
 
 const DOCUMENT_MAX_BYTES = 16 * 1_024;
 const DOCUMENT_TIMEOUT_MS = 2_500;
-/** Documents that are fetched at once: strangers name their addresses. */
+/** Maximum fetches in flight, since strangers choose the addresses. */
 const FETCHES_MAX = 16;
 
-/** Documents that stand in while their hosts are away, so that connected clients go on. */
+/** Cache of documents used while their hosts are unreachable, so that connected clients keep working. */
 const KNOWN_DOCUMENTS = { max: 200, ttl: 86_400_000 } as const;
 
 const named = z.looseObject({ client_id: z.string() });
 
 /**
- * Fetches client ID metadata documents, from the public internet only. The document counts as a registration would: fields that this
- * server does not know are dropped.
+ * Fetches client ID metadata documents, from the public internet only. A document is treated like a registration:
+ * fields unknown to this server are dropped.
  */
 export function clientDocuments(guard: GuardedFetch): (url: string | URL | Request) => Promise<Response> {
   const gate = new Gate(FETCHES_MAX);
@@ -35,7 +35,7 @@ export function clientDocuments(guard: GuardedFetch): (url: string | URL | Reque
   };
 }
 
-/** Null: its host can't be reached, or fails. */
+/** Returns the document; null if its host is unreachable or fails. */
 async function fetched(guard: GuardedFetch, url: string): Promise<string | null> {
   const request = { url, method: "GET", headers: { accept: "application/json" }, body: null };
   const bounds = { bodyMaxBytes: DOCUMENT_MAX_BYTES, headersMaxBytes: DOCUMENT_MAX_BYTES };
@@ -51,6 +51,7 @@ function documentIn(body: string): Response {
   const document: unknown = JSON.parse(body);
   const metadata = checkedMetadata(document);
   if (isRefusal(metadata)) throw new Error(metadata.error_description);
-  if (metadata.token_endpoint_auth_method !== "none") throw new Error("a client's document holds no secret");
+  if (metadata.token_endpoint_auth_method !== "none")
+    throw new Error("a client's document may not ask for a secret");
   return Response.json({ ...metadata, client_id: named.parse(document).client_id });
 }

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { originsOf } from "../http/callers.ts";
 
-/** Metadata of a client as the provider takes it. */
+/** Client metadata in the provider's form. */
 export interface ClientMetadata {
   readonly client_name: string;
   readonly client_uri?: string;
@@ -12,7 +12,7 @@ export interface ClientMetadata {
   readonly token_endpoint_auth_method: AuthMethod;
 }
 
-/** A refusal in the words of RFC 7591. */
+/** Refusal in the terms of RFC 7591. */
 export interface MetadataRefusal {
   readonly error: "invalid_client_metadata" | "invalid_redirect_uri";
   readonly error_description: string;
@@ -21,7 +21,10 @@ export interface MetadataRefusal {
 export const AUTH_METHODS = ["none", "client_secret_post", "client_secret_basic"] as const;
 type AuthMethod = (typeof AUTH_METHODS)[number];
 
-/** Schemes by which applications of this machine are opened. Others could run a script or reach an application that takes no codes. */
+/**
+ * Schemes that open applications on the user's machine. Others could run a script or reach an application that accepts
+ * no codes.
+ */
 const APPLICATION_SCHEMES: ReadonlySet<string> = new Set(
   [
     "cursor",
@@ -37,7 +40,10 @@ const APPLICATION_SCHEMES: ReadonlySet<string> = new Set(
   ].map((name) => `${name}:`),
 );
 
-/** Visible ASCII without a backslash: browsers drop or change other characters, so the text would not be the address. */
+/**
+ * Visible ASCII without a backslash. Browsers drop or change other characters, so the text would differ from the
+ * address.
+ */
 const URI_CHARACTERS = /^[\x21-\x5b\x5d-\x7e]+$/;
 
 const CHARACTERS_MAX = { name: 100, url: 2_000 } as const;
@@ -45,7 +51,7 @@ const REDIRECTS_MAX = 20;
 
 const text = z.string().min(1).nullish();
 
-/** Fields that count. All others are dropped: clients register what they have, not what this server offers. */
+/** Fields that are used. Others are dropped: clients register everything they have, not what this server offers. */
 const metadata = z.looseObject({
   redirect_uris: z.array(z.string()).min(1).max(REDIRECTS_MAX),
   client_name: text,
@@ -63,8 +69,8 @@ export const isRefusal = (checked: ClientMetadata | MetadataRefusal): checked is
   "error" in checked;
 
 /**
- * Takes metadata as clients send it: without an application type although they return to loopback, with grant types of other servers,
- * with redirects of several kinds in one set.
+ * Checks metadata as clients send it: without an application type despite loopback redirects, with grant types of other
+ * servers, with redirects of several kinds.
  */
 export function checkedMetadata(given: unknown): ClientMetadata | MetadataRefusal {
   const parsed = metadata.safeParse(given);
@@ -99,14 +105,14 @@ const invalid = (error_description: string): MetadataRefusal => ({
   error_description,
 });
 
-/** Clients that name no method keep no secret. */
+/** Clients that name no method have no secret. */
 function authMethodOf(given: string | null | undefined): AuthMethod | null {
   return given === null || given === undefined
     ? "none"
     : (AUTH_METHODS.find((each) => each === given) ?? null);
 }
 
-/** Why nobody may be sent to an address with a code; null: they may. */
+/** Returns why a code may not be sent to an address; null if it may. */
 function redirectProblem(uri: string): string | null {
   if (uri.length > CHARACTERS_MAX.url || !URI_CHARACTERS.test(uri) || !URL.canParse(uri))
     return "A redirect URI is not a URL.";
@@ -121,10 +127,10 @@ function redirectProblem(uri: string): string | null {
   return `The scheme ${protocol} of a redirect URI is not allowed.`;
 }
 
-/** Whether an address is on the machine of the browser that opens it. */
+/** Whether an address is on the same machine as the browser. */
 export const isLoopback = (uri: string): boolean => URL.canParse(uri) && originsOf(uri).length > 1;
 
-/** Without control and format characters, which could make one name look like another. */
+/** Removes control and format characters, which could make names look alike. */
 const shownName = (name: string): string =>
   name
     .replaceAll(/[\p{C}\p{Zl}\p{Zp}]/gu, "")

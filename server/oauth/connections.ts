@@ -29,20 +29,20 @@ export interface ConnectionsDependencies {
   readonly clock: () => Date;
   readonly logger: Logger;
   readonly onForged: (id: string) => void;
-  /** Revokes the key of a connection that its client, or a replayed code or token, has ended. */
+  /** Revokes the key of a connection that its client ended, or that ended because a code or token was replayed. */
   readonly onEnded: (connected: Connected) => Promise<void>;
-  /** Networks that client documents are fetched from; only tests reach more than the public internet. */
+  /** Networks from which client documents are fetched. Only tests reach beyond the public internet. */
   readonly documents: GuardOptions | undefined;
 }
 
-/** A client that asks to be connected, as a person is shown it. */
+/** A client that asks for a connection, as shown to a person. */
 export interface AskingClient {
   readonly clientName: string;
-  /** Host of the document that the client is known by; null: it is known by its own word. */
+  /** Host of the client's metadata document; null for a client that registered itself. */
   readonly clientHost: string | null;
-  /** Address that it is told the outcome at: a host, or a scheme where it is an application. */
+  /** Address that receives the outcome: a host, or a scheme for an application. */
   readonly returnsTo: string;
-  /** Whether that is on the machine of the browser, where any program could be listening. */
+  /** Whether that address is on the browser's machine, where any program could be listening. */
   readonly isLoopback: boolean;
   readonly expiresAt: Date;
 }
@@ -56,14 +56,14 @@ interface RegisteredClient extends ClientMetadata {
 }
 
 /** Lifetime of a registered client without a grant. */
-const UNUSED_CLIENT_MS = 86_400_000;
+const UNUSED_CLIENT_LIFETIME_MS = 86_400_000;
 
 const PUBLIC_ONLY: GuardOptions = { allowCidrs: [], extraCa: null };
 
-/** MCP clients that people connect by URL: what they ask for, what they were granted, and by which tokens. */
+/** MCP clients that people connect by URL: their requests, grants and tokens. */
 export class Connections {
   readonly baseUrl: string;
-  /** Identifier of what tokens are for: the MCP endpoint. */
+  /** Identifier of the resource that tokens are for: the MCP endpoint. */
   readonly resource: string;
   readonly provider: Provider;
   readonly #records: OAuthRecords;
@@ -111,7 +111,7 @@ export class Connections {
     this.provider.on("server_error", onError);
   }
 
-  /** Registers a client by its own word. It ends after a day unless it is granted something. */
+  /** Registers a client that describes itself. The registration ends after a day unless it gets a grant. */
   async register(given: unknown): Promise<RegisteredClient | MetadataRefusal> {
     const metadata = checkedMetadata(given);
     if (isRefusal(metadata)) return metadata;
@@ -122,7 +122,7 @@ export class Connections {
       ...(hasSecret ? { client_secret: randomToken(), client_secret_expires_at: 0 } : {}),
       ...metadata,
     };
-    const until = new Date(this.#clock().getTime() + UNUSED_CLIENT_MS);
+    const until = new Date(this.#clock().getTime() + UNUSED_CLIENT_LIFETIME_MS);
     await this.#records.put(
       "Client",
       client.client_id,
@@ -132,7 +132,7 @@ export class Connections {
     return { ...client, scope: SCOPE };
   }
 
-  /** The client behind an authorization request; null: it is over, or there is none. */
+  /** Returns the client of an authorization request; null if the request is unknown or over. */
   async askingClient(uid: string): Promise<AskingClient | null> {
     const asked = await this.provider.Interaction.find(uid);
     const clientId = asked?.params["client_id"];
@@ -150,22 +150,22 @@ export class Connections {
     };
   }
 
-  /** Whether a request was begun by the browser with this cookie: nobody consents to what somebody else has begun. */
+  /** Whether the browser with this cookie began the request. Nobody can consent to a request begun elsewhere. */
   isOfBrowser(uid: string, token: string | undefined): boolean {
     return token !== undefined && this.#isBrowser(uid, token);
   }
 
-  /** Takes the decision about a request, which one person has; false: it was taken. */
+  /** Claims the decision about a request for one person. Returns false if it was claimed before. */
   claim(uid: string): Promise<boolean> {
     return this.#records.consume("Interaction", uid);
   }
 
-  /** Gives the decision back, of which nothing came. */
+  /** Releases a claim that led to no decision. */
   async release(uid: string): Promise<void> {
     await this.#records.release("Interaction", uid);
   }
 
-  /** Grants a claimed request. Returns the address at which the browser goes on. */
+  /** Grants a claimed request. Returns the address at which the browser continues. */
   async grant(uid: string, connected: Connected): Promise<string> {
     const asked = await this.#claimed(uid);
     const clientId = String(asked.params["client_id"]);
@@ -179,7 +179,7 @@ export class Connections {
     return asked.returnTo;
   }
 
-  /** Refuses a claimed request. Returns the address at which the browser goes on. */
+  /** Denies a claimed request. Returns the address at which the browser continues. */
   async deny(uid: string): Promise<string> {
     const asked = await this.#claimed(uid);
     asked.result = { error: "access_denied", error_description: "the person denied the connection" };
@@ -189,11 +189,12 @@ export class Connections {
 
   async #claimed(uid: string) {
     const asked = await this.provider.Interaction.find(uid);
-    if (asked === undefined) throw new Error("an authorization request ended while it was decided");
+    if (asked === undefined)
+      throw new Error("an authorization request expired before its decision was recorded");
     return asked;
   }
 
-  /** The connection that an access token is for; null: it is unknown, expired or revoked. */
+  /** Returns the connection of an access token; null if the token is unknown, expired or revoked. */
   async connectionOf(token: string): Promise<Connected | null> {
     const found = await this.#records.find("AccessToken", token);
     const { accountId, aud, exp = 0 } = found?.payload ?? {};
@@ -201,7 +202,7 @@ export class Connections {
     return isGood ? connectedOf(accountId) : null;
   }
 
-  /** Takes a grant's access at once; its agent's key is revoked with it, as far as its actor can be reached. */
+  /** Removes a grant's access at once. Also revokes its agent's key if the agent's actor can be reached. */
   async #endGrant(grantId: string): Promise<void> {
     const grant = await this.#records.find("Grant", grantId);
     await this.#records.removeOfGrant(grantId);
@@ -215,7 +216,7 @@ export class Connections {
     }
   }
 
-  /** Ends the grants and tokens of a key that was revoked. */
+  /** Ends the grants and tokens of a revoked key. */
   async end(keyId: string): Promise<void> {
     await this.#records.removeOfKey(keyId);
   }
@@ -223,6 +224,6 @@ export class Connections {
 
 const randomToken = (): string => randomBytes(32).toString("base64url");
 
-/** Whether OAuth can be served: clients look for it at the origin of MCP, and people consent at that of the dashboard. */
+/** Whether OAuth can be served: clients look for it at MCP's origin, and people consent at the dashboard's. */
 export const sharesOrigin = (baseUrl: string, mcpUrl: string): boolean =>
   new URL(baseUrl).origin === new URL(mcpUrl).origin;

@@ -9,7 +9,9 @@ const ENTITIES: Readonly<Record<string, string>> = {
 const escaped = (text: string): string =>
   text.replaceAll(/[&<>"']/g, (character) => ENTITIES[character] ?? "");
 
-/** Page for a person whose client can't be told: it is unknown, or named an address that is not its own. */
+/**
+ * Page for a person whose client cannot be told of the error: it is unknown, or named an address that is not its own.
+ */
 export const errorPage = (error: string, description = ""): string => `<!doctype html>
 <html lang="en">
 <head><meta charset="utf-8"><title>Not connected</title><meta name="viewport" content="width=device-width"></head>

@@ -1,4 +1,4 @@
-/** The package's main module writes to the console where the runtime is older than Node 22; this one is what it exports. */
+/** The package's main module, which exports this one, writes to the console on runtimes older than Node 22. */
 declare module "oidc-provider/lib/provider.js" {
   export { default as Provider } from "oidc-provider";
 }

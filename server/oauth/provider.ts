@@ -13,13 +13,13 @@ import { type OAuthRecords, RecordsAdapter } from "./records.ts";
 
 const DAY_SECONDS = 86_400;
 
-/** Lifetimes. A refresh token's begins anew with each use; a connection is consented to again after a year at most. */
+/** Lifetimes. A refresh token's restarts with each use; a connection needs new consent after a year. */
 const LIFETIME_SECONDS = {
   AccessToken: 3_600,
   AuthorizationCode: 60,
   RefreshToken: 30 * DAY_SECONDS,
   Grant: 365 * DAY_SECONDS,
-  /** A person signs in, looks for a code, and decides. */
+  /** Time for a person to sign in, find a second-factor code, and decide. */
   Interaction: 900,
   Session: 900,
   IdToken: 60,
@@ -27,12 +27,12 @@ const LIFETIME_SECONDS = {
 
 export const CONNECTION_LIFETIME_MS = LIFETIME_SECONDS.Grant * 1_000;
 
-/** The only scope: which tools a connection has is its own record's word. */
+/** The only scope. A connection's own record says which tools it has. */
 export const SCOPE = "agent";
 
 export interface ProviderDependencies {
   readonly baseUrl: string;
-  /** The one resource that tokens are for. */
+  /** The only resource that tokens are for. */
   readonly resource: string;
   readonly masterKey: MasterKey;
   readonly records: OAuthRecords;
@@ -42,14 +42,14 @@ export interface ProviderDependencies {
   readonly isConnected: (connected: Connected) => Promise<boolean>;
   /** Ends a grant whose client revoked a token, or whose code or refresh token was replayed. */
   readonly endGrant: (grantId: string) => Promise<void>;
-  /** Cookie by which the browser that asks is known again when a person decides. */
+  /** Cookie that identifies the requesting browser when a person decides. */
   readonly browserCookie: (uid: string) => { readonly name: string; readonly value: string };
 }
 
-/** The OAuth 2.1 authorization server: codes with PKCE for opaque tokens of one resource, nothing of OpenID Connect. */
+/** Opens the OAuth 2.1 authorization server: codes with PKCE, opaque tokens for one resource, no OpenID Connect. */
 export function openProvider(dependencies: ProviderDependencies): Provider {
   const provider = new OidcProvider(dependencies.baseUrl, configurationOf(dependencies));
-  // Addresses in its answers follow the headers that every request is given (`routes.ts`), not those of whoever sent it.
+  // The provider's addresses follow headers that `routes.ts` sets on every request, not those of the sender.
   provider.proxy = true;
   return provider;
 }
@@ -110,7 +110,7 @@ function configurationOf(dependencies: ProviderDependencies): Configuration {
       },
       revocation: {
         enabled: true,
-        // A token of another client is left alone, and nothing is said about it (RFC 7009).
+        // A token of another client is left alone, and the response does not tell (RFC 7009).
         allowedPolicy: (_ctx, { clientId }, token) => token.clientId === clientId,
       },
       rpInitiatedLogout: OFF,
@@ -121,7 +121,7 @@ function configurationOf(dependencies: ProviderDependencies): Configuration {
       const connected = connectedOf(sub);
       if (connected === null) return undefined;
       if (!(await isConnected(connected))) {
-        // Its key went in another way than by itself, such as with its agent.
+        // The key was revoked other than through its grant, for example with its agent.
         await records.removeOfKey(connected.keyId);
         return undefined;
       }
@@ -139,7 +139,7 @@ function configurationOf(dependencies: ProviderDependencies): Configuration {
     issueRefreshToken: () => true,
     jwks: { keys: [signingKey(masterKey)] },
     async loadExistingGrant({ oidc }) {
-      // Each authorization is consented to anew: nothing is granted by an earlier one.
+      // Each authorization needs new consent: no earlier grant counts.
       const grantId = oidc.result?.consent?.grantId;
       return grantId === undefined ? undefined : oidc.provider.Grant.find(grantId);
     },
@@ -149,20 +149,20 @@ function configurationOf(dependencies: ProviderDependencies): Configuration {
       ctx.body = errorPage(error, description);
     },
     responseTypes: ["code"],
-    // Its record says which key to revoke (`endGrant`), and is removed there.
+    // `endGrant` removes the grant, whose record says which key to revoke.
     revokeGrantPolicy: () => false,
     rotateRefreshToken: () => true,
     routes: { authorization: "/authorize", token: "/token", revocation: "/revoke" },
-    // None of the provider's own: the one scope is the resource's.
+    // None of the provider's own scopes; the only scope is the resource's.
     scopes: [],
     ttl: LIFETIME_SECONDS,
   };
 }
 
-/** DER of an Ed25519 private key, up to its 32 bytes. */
+/** DER prefix of an Ed25519 private key, followed by its 32 bytes. */
 const ED25519_PREFIX = Buffer.from("302e020100300506032b657004220420", "hex");
 
-/** The provider does not start without a key, though nothing is signed: no token of ours is a JWT. */
+/** Returns a signing key. The provider does not start without one, although nothing is signed: no token is a JWT. */
 function signingKey(masterKey: MasterKey): JWK {
   const der = Buffer.concat([ED25519_PREFIX, masterKey.deriveKey("oauth-signing").export()]);
   const { d = "", x = "" } = createPrivateKey({ key: der, format: "der", type: "pkcs8" }).export({

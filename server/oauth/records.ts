@@ -6,7 +6,7 @@ import { type Sealer, SealError } from "../../src/secrets/sealer.ts";
 import { type OAuthDocument, oauthRecordsOf } from "../../src/store/oauth-documents.ts";
 import { keyIdIn } from "./account.ts";
 
-/** Time for which a refresh token may be used again: clients refresh in parallel, and lose answers. */
+/** Time for which a used refresh token stays valid: clients refresh in parallel and lose responses. */
 const REFRESH_GRACE_MS = 30_000;
 
 export interface OAuthRecordsDependencies {
@@ -14,13 +14,13 @@ export interface OAuthRecordsDependencies {
   readonly macs: KeyedMacs;
   readonly sealer: Sealer;
   readonly clock: () => Date;
-  /** Called for a record that the service has not written, or has written elsewhere. */
+  /** Called for a record that the service did not write, or wrote under another id. */
   readonly onForged: (id: string) => void;
 }
 
 /**
- * State of the OAuth protocol in MongoDB. Ids and tokens are stored as MACs, all else sealed to that MAC: reading the database gives
- * access to nothing, and what is written into it is no record.
+ * State of the OAuth protocol in MongoDB. Ids and tokens are stored as MACs, everything else sealed to that MAC:
+ * reading the database gives no access, and records written by others are rejected.
  */
 export class OAuthRecords {
   readonly #records: Collection<OAuthDocument>;
@@ -55,7 +55,7 @@ export class OAuthRecords {
     return { payload, consumedAt: found.consumedAt };
   }
 
-  /** Notes the first use; false: it was used before. */
+  /** Marks the first use. Returns false if it was used before. */
   async consume(kind: string, id: string): Promise<boolean> {
     const { clock } = this.#dependencies;
     const unused = { _id: { $in: this.#idsOf(kind, id) }, consumedAt: null };
@@ -71,7 +71,7 @@ export class OAuthRecords {
     await this.#records.deleteMany({ _id: { $in: this.#idsOf(kind, id) } });
   }
 
-  /** Keeps a record until then, if it would end earlier. */
+  /** Extends a record's lifetime to at least `until`. */
   async keep(kind: string, id: string, until: Date): Promise<void> {
     await this.#records.updateOne({ _id: { $in: this.#idsOf(kind, id) } }, { $max: { expiresAt: until } });
   }
@@ -80,7 +80,6 @@ export class OAuthRecords {
     await this.#records.deleteMany({ grantId });
   }
 
-  /** Removes grants and tokens of an agent's key. */
   async removeOfKey(keyId: string): Promise<void> {
     await this.#records.deleteMany({ keyId });
   }
@@ -88,7 +87,7 @@ export class OAuthRecords {
   #opened({ _id, sealed }: OAuthDocument): AdapterPayload | null {
     const { onForged, sealer } = this.#dependencies;
     try {
-      // Its seal says that the service has written it.
+      // The seal proves that the service wrote the record.
       return JSON.parse(sealer.open(PURPOSE, _id, sealed)) as AdapterPayload;
     } catch (error) {
       if (!(error instanceof SealError)) throw error;
@@ -107,7 +106,7 @@ export class OAuthRecords {
     return { _id, grantId, keyId: keyIdIn(payload.accountId), sealed, expiresAt };
   }
 
-  /** Moves a record to the newest master key, so that an older one is not needed for as long as a connection lasts. */
+  /** Moves a record to the newest master key, so that an older key is not needed for a connection's whole lifetime. */
   async #renew(found: OAuthDocument, newest: string, payload: AdapterPayload): Promise<void> {
     const { consumedAt, expiresAt } = found;
     try {
@@ -121,10 +120,10 @@ export class OAuthRecords {
 
 const PURPOSE = "oauth-record";
 
-/** JSON keeps the parts apart. */
+/** Encoded as JSON, so that kind and id cannot run into each other. */
 const textOf = (kind: string, id: string): string => JSON.stringify([kind, id]);
 
-/** The state as the provider wants it, one adapter for each of its models. */
+/** State in the provider's form, one adapter for each of its models. */
 export class RecordsAdapter implements Adapter {
   readonly #kind: string;
   readonly #records: OAuthRecords;
@@ -147,9 +146,9 @@ export class RecordsAdapter implements Adapter {
   }
 
   async upsert(id: string, payload: AdapterPayload, expiresInSeconds?: number): Promise<void> {
-    // Each authorization is consented to anew, so there is no session to come back to.
+    // Each authorization needs new consent, so no session is kept.
     if (this.#kind === "Session") return;
-    if (expiresInSeconds === undefined) throw new Error(`a record of OAuth without an end: ${this.#kind}`);
+    if (expiresInSeconds === undefined) throw new Error(`an OAuth record has no expiry: ${this.#kind}`);
     await this.#records.put(
       this.#kind,
       id,
@@ -168,7 +167,7 @@ export class RecordsAdapter implements Adapter {
     return isInGrace ? payload : { ...payload, consumed: Math.floor(consumedAt.getTime() / 1_000) };
   }
 
-  /** Of two exchanges of one code at the same time, the first has it. */
+  /** The first of two concurrent exchanges of a code wins. */
   async consume(id: string): Promise<void> {
     const isFirst = await this.#records.consume(this.#kind, id);
     if (!isFirst && this.#kind === "AuthorizationCode") this.#onReplay();
@@ -179,7 +178,7 @@ export class RecordsAdapter implements Adapter {
   }
 
   async revokeByGrantId(grantId: string): Promise<void> {
-    // The provider asks each of its models. All records of a grant are removed together.
+    // The provider calls this for each of its models. All records of a grant are removed together.
     if (this.#kind === "AccessToken") await this.#endGrant(grantId);
   }
 

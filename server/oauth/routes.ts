@@ -7,12 +7,15 @@ import type { Connections } from "./connections.ts";
 import { AUTH_METHODS, isRefusal } from "./client-metadata.ts";
 import { SCOPE } from "./provider.ts";
 
-/** Clients put the path of the endpoint, as they know it, behind the well-known one. */
+/** Clients append their form of the endpoint's path to the well-known one. */
 const forms = (path: string): readonly string[] => ["", "/mcp", "/mcp/"].map((end) => `${path}${end}`);
 const RESOURCE_METADATA = forms("/.well-known/oauth-protected-resource");
 const SERVER_METADATA = forms("/.well-known/oauth-authorization-server");
 
-/** Parameters of an authorization request that count. Others are of OpenID Connect, or would have codes sent in other ways. */
+/**
+ * Parameters of an authorization request that are used. Others belong to OpenID Connect or would change how codes are
+ * sent.
+ */
 const AUTHORIZATION_PARAMETERS = [
   "client_id",
   "redirect_uri",
@@ -30,7 +33,7 @@ export interface OAuthRoutesDependencies {
   readonly connections: Connections;
 }
 
-/** The routes of OAuth, at the origin's root: clients look for them there, whatever metadata says. */
+/** Serves OAuth at the origin's root, where clients look for it whatever the metadata says. */
 export function oauthRouter({ admission, connections }: OAuthRoutesDependencies): Router {
   const router = Router({ caseSensitive: true, strict: true });
   const { baseUrl, resource } = connections;
@@ -73,7 +76,7 @@ export function oauthRouter({ admission, connections }: OAuthRoutesDependencies)
   return router;
 }
 
-/** Has the provider answer, by the service's own address whatever a proxy has put into the request. */
+/** Returns the provider's request handler. It uses the service's own address, whatever a proxy put into the request. */
 function served({ baseUrl, provider }: Connections): (request: Request, response: Response) => void {
   const answer: (request: IncomingMessage, response: ServerResponse) => Promise<void> = provider.callback();
   const { host, protocol } = new URL(baseUrl);
@@ -84,7 +87,7 @@ function served({ baseUrl, provider }: Connections): (request: Request, response
   };
 }
 
-/** The request's parameters, with the scope and the resource that clients leave out, or name in another form. */
+/** Returns the request's parameters, with the scope and resource that clients omit or write differently. */
 function completed({ url }: Request, resource: string): URLSearchParams {
   const given = new URL(url, "http://localhost").searchParams;
   const named = new URLSearchParams();
@@ -97,13 +100,13 @@ function completed({ url }: Request, resource: string): URLSearchParams {
   return named;
 }
 
-/** The resource, where a client means it by its origin, or with a slash at its end. */
+/** Returns the resource if a client names it by its origin or with a trailing slash; otherwise the given value. */
 export function canonical(given: string, resource: string): string {
   const { origin } = new URL(resource);
   return [origin, `${origin}/`, `${resource}/`].includes(given) ? resource : given;
 }
 
-/** Pages of other origins may register and read metadata: neither needs a credential. */
+/** Allows pages of other origins to register and to read metadata. Neither needs a credential. */
 const preflight: RequestHandler = (_request, response) => {
   response.setHeader("Access-Control-Allow-Origin", "*");
   response.setHeader("Access-Control-Allow-Methods", "GET, POST");
@@ -122,7 +125,6 @@ function sendTooMany(response: Response, retryAfterSeconds = 60): void {
   response.status(429).json({ error: "temporarily_unavailable", error_description });
 }
 
-/** Metadata of RFC 9728. */
 const resourceMetadata = (baseUrl: string, resource: string) => ({
   resource,
   resource_name: "Agent Spending Control",
@@ -131,7 +133,6 @@ const resourceMetadata = (baseUrl: string, resource: string) => ({
   bearer_methods_supported: ["header"],
 });
 
-/** Metadata of RFC 8414. */
 const serverMetadata = (baseUrl: string) => ({
   issuer: baseUrl,
   authorization_endpoint: `${baseUrl}/authorize`,

@@ -24,49 +24,47 @@ import { TimeoutError } from "../../src/lib/with-timeout.ts";
 import { type Arrival, Deadline } from "../../src/lib/deadline.ts";
 
 /**
- * When a caller is answered at the latest, the check of its credential included: within 5 s, whatever is down. What takes longer
- * goes on, and a replay of its idempotency key returns the outcome. A create that finds another call at it moves its deadline.
+ * Deadline for a caller's response, including the credential check: within 5 s, whatever is down. Work that takes
+ * longer continues, and a replay of its idempotency key returns the outcome. A create that finds another call with its
+ * key in flight extends its deadline.
  */
-const ANSWER_MS = 3_500;
+const ANSWER_TIMEOUT_MS = 3_500;
 
 /**
- * Bounds of answers that wait for something. A budget has a little longer, to be in force, and is still answered within 5 s. A call
- * that waits for a webhook's receiver or a shop moves its deadline once the request is sent; until then it has the usual bound. Clients give
- * up on a simulation after 60 s.
+ * Deadlines for operations that wait. A budget gets slightly longer to take effect, still within 5 s. A call to a
+ * webhook's receiver or a shop extends its deadline once its request is sent; until then the usual one applies. Clients
+ * give up on a simulation after 60 s.
  */
-const WAITING_ANSWER_MS = {
+const WAITING_ANSWER_TIMEOUTS_MS = {
   propagation: 4_000,
-  receiver: ANSWER_MS,
-  shop: ANSWER_MS,
+  receiver: ANSWER_TIMEOUT_MS,
+  shop: ANSWER_TIMEOUT_MS,
   simulation: 55_000,
 } as const;
 
-/** Timeout for the audit entry of a certain refusal. */
-const REFUSED_MS = 4_500;
+/** Timeout for the audit entry of a refusal. */
+const REFUSAL_AUDIT_TIMEOUT_MS = 4_500;
 
-/** Delay of the answer to a wrong password, with or without an account. */
-const WRONG_PASSWORD_MS = 100;
+/** Delay of the response to a wrong password, with or without an account. */
+const WRONG_PASSWORD_DELAY_MS = 100;
 
-/** A call, and since when it is here. */
 export interface ArrivedCall extends Call {
   readonly arrival: Arrival;
 }
 
-/** A request's parts before they are parsed. */
 export interface RawInput {
   readonly params: unknown;
   readonly query: unknown;
   readonly body: unknown;
 }
 
-/** The rest of a request, once it is here. */
 export interface Received {
   readonly input: RawInput;
-  /** The caller once the body has arrived; null: it came with the headers. */
+  /** Caller authenticated again after a late body; null if the body came with the headers. */
   readonly recheck: Result<Requester> | null;
 }
 
-/** Reads the rest of a request. A refusal says why it is none. */
+/** Reads the remainder of a request, or returns a refusal. */
 export type Receive = () => Promise<Result<Received>>;
 
 export interface PipelineDependencies {
@@ -89,16 +87,15 @@ interface HandlerContext {
   readonly onlyUserId: string | null;
 }
 
-/** A validated input and the handler's call with it; the types met in `Handlers` are not needed past this point. */
+/** Handler with its types erased: they are not needed past this point. */
 type AnyHandler = (input: unknown, context: HandlerContext) => Promise<Result<Reply<unknown>>>;
 
 /**
- * The order of checks after the credential and the limit per minute, the same for REST and MCP: may the caller do this at all →
- * not too often → shape → existence and binding → state (by the handler). The rest of a request is read only after what can be
- * said without it.
+ * Runs the checks that follow the credential and the limit per minute, the same for REST and MCP, in this order:
+ * permission → rate caps → shape → existence and binding → state (by the handler). The rest of a request is read only
+ * after the checks that do not need it.
  *
- * Also the one place that writes calls to the audit log: a call that changes something is answered, or refused, once its entry
- * is durable.
+ * Only this class writes calls to the audit log: a change is answered, or refused, once its entry is durable.
  */
 export class Pipeline {
   readonly #dependencies: PipelineDependencies;
@@ -112,8 +109,8 @@ export class Pipeline {
   }
 
   /**
-   * All checks of a call in their order, and then what its handler answers. Throws only what `receive` throws. What comes later
-   * than the credential is judged by the credential's current state: the sender decides how long the body takes.
+   * Runs all checks of a call, then its handler. Throws only what `receive` throws. What arrives after the credential
+   * is judged by the credential's current state: the sender decides how long the body takes.
    */
   async run(call: ArrivedCall, params: unknown, receive: Receive): Promise<Result<Reply<unknown>>> {
     const denied = await this.#admit(call, params);
@@ -129,8 +126,8 @@ export class Pipeline {
   }
 
   /**
-   * Whether a request may go on before anything of it is read, counted against the caps of its route. An organization
-   * key's writes over MCP have caps besides, which count those that are refused for anything, too.
+   * Decides before anything else of the request is read whether it may proceed, and counts it against its route's caps.
+   * An organization key's writes over MCP have additional caps, which also count refused calls.
    */
   async #admit(call: ArrivedCall, params: unknown): Promise<Refusal | null> {
     try {
@@ -141,13 +138,13 @@ export class Pipeline {
     }
   }
 
-  /** Returns the answer to a call that was refused before its handler, once that is in the audit log. */
+  /** Returns the response to a call refused before its handler, once the refusal is in the audit log. */
   async refuse(call: ArrivedCall, params: unknown, denied: Refusal): Promise<Refusal> {
     try {
       const first = await cachedAgentRefusal(call.requester.principal);
       if (first !== null) return first;
       const recorded = this.#dependencies.audit.recordRefusal(call, params, denied);
-      await new Deadline(REFUSED_MS, call.arrival).hold(recorded);
+      await new Deadline(REFUSAL_AUDIT_TIMEOUT_MS, call.arrival).hold(recorded);
       return denied;
     } catch (error) {
       return this.#refusalOf(call, undefined, error);
@@ -165,16 +162,18 @@ export class Pipeline {
     return this.authorize(id, principal) ?? (await limits.routeCaps(id, operation.rate, requester));
   }
 
-  /** Parses and handles. Never throws: what is down is 503, what should not happen is 500 and a line in the log. */
+  /**
+   * Parses and handles a call. Never throws: an unavailable dependency gives 503, a defect gives 500 and a log line.
+   */
   async handle(call: ArrivedCall, given: RawInput): Promise<Result<Reply<unknown>>> {
     const operation: Operation = operations[call.id];
     const { waitsFor } = operation;
     const raw = tolerated(operation, given);
-    const boundMs = waitsFor === undefined ? ANSWER_MS : WAITING_ANSWER_MS[waitsFor];
+    const boundMs = waitsFor === undefined ? ANSWER_TIMEOUT_MS : WAITING_ANSWER_TIMEOUTS_MS[waitsFor];
     const deadline = new Deadline(boundMs, call.arrival, call.requestId);
     try {
-      // Nothing is begun for a caller who can't get the response.
-      if (deadline.isOver) throw new TimeoutError("nothing of it was begun in time");
+      // Nothing is begun for a caller that could not get the response.
+      if (deadline.isOver) throw new TimeoutError("the call was not begun in time");
       return await deadline.hold(this.#executeAudited(call, raw, deadline));
     } catch (error) {
       return refused(this.#refusalOf(call, raw.body, error));
@@ -182,8 +181,8 @@ export class Pipeline {
   }
 
   /**
-   * The outcome of a call, once it is in the audit log. What takes longer than its caller waits goes on, and is kept as what it
-   * came to in the end.
+   * Returns a call's outcome once it is in the audit log. A call that outlasts its caller's wait continues, and its
+   * entry records the final outcome.
    */
   async #executeAudited(call: Call, raw: RawInput, deadline: Deadline): Promise<Result<Reply<unknown>>> {
     const { audit } = this.#dependencies;
@@ -195,8 +194,8 @@ export class Pipeline {
   }
 
   /**
-   * Takes as long for an e-mail without an account, and so without an entry in an organization's log, as for one with it: the
-   * entry is under way when the answer goes out, and nearly always safe.
+   * Delays the response so that an e-mail without an account, and so without an audit entry, takes as long as one with
+   * an account. The entry is being written when the response goes out, and nearly always succeeds.
    */
   async #delay({ id, requestId }: Call, recorded: Promise<void>): Promise<void> {
     recorded.catch((err: unknown) => {
@@ -205,10 +204,10 @@ export class Pipeline {
         "the audit entry of a refused sign-in could not be written",
       );
     });
-    await sleep(WRONG_PASSWORD_MS);
+    await sleep(WRONG_PASSWORD_DELAY_MS);
   }
 
-  /** An invalid credential is reported before any other refusal. */
+  /** Reports an invalid credential before any other refusal. */
   async #verified(
     call: Call,
     { body }: RawInput,
@@ -252,7 +251,7 @@ export class Pipeline {
     }
   }
 
-  /** Before it is answered whether the guess was right, so that no guess is free. */
+  /** Counts a wrong password before the answer reveals it, so that no guess is free. */
   async #countGuess(principal: Principal | null, result: Result<unknown>): Promise<void> {
     const isWrong = !result.ok && result.refusal.code === "PASSWORD_INVALID";
     if (isWrong && principal?.type === "session") await this.#dependencies.limits.wrongPassword(principal);
@@ -267,14 +266,15 @@ export class Pipeline {
     const handler = this.#handlerOf(id);
     const { principal } = context;
     if (access.kind !== "management") return handler(input, { ...context, target: null });
-    // `authorize` has refused everyone else.
-    if (principal === null || principal.type === "agent") throw new Error("a stranger manages");
+    // `authorize` has refused every other principal.
+    if (principal === null || principal.type === "agent")
+      throw new Error("a principal without management access was authorized");
     const target = await resolveResource(access, this.#dependencies, principal, input as NamedIn);
     return target.ok ? handler(input, { ...context, target: target.value }) : target;
   }
 
   #handlerOf(id: OperationId): AnyHandler {
-    // `authorize` and `parseInput` have just established what this operation's handler is typed with.
+    // `authorize` and `parseInput` have established the types that this operation's handler expects.
     return this.#dependencies.handlers[id] as AnyHandler;
   }
 
@@ -290,7 +290,7 @@ export class Pipeline {
   }
 }
 
-/** Why the credential of a caller who was known by memory is refused by now; null: it is good, or was verified for this request. */
+/** Returns why a cached caller's credential is refused by now; null if it is valid or was verified for this request. */
 async function cachedAgentRefusal(principal: Principal | null): Promise<Refusal | null> {
   if (principal?.type !== "agent" || principal.cached === undefined) return null;
   const verified = await principal.cached.verify();
@@ -308,7 +308,10 @@ const hasIdempotencyKey = (body: unknown): boolean =>
 const isReplayableCreate = ({ errors }: Operation, body: unknown): boolean =>
   errors.includes("CREATE_RETRYABLE") && hasIdempotencyKey(body);
 
-/** An empty cursor names the first page, and null counts as left out; but in a PATCH, where it clears a field or is refused. */
+/**
+ * Treats an empty cursor as the first page and null as absent, except in a PATCH, where null clears a field or is
+ * refused.
+ */
 function tolerated(operation: Operation, { body, params, query }: RawInput): RawInput {
   return {
     params,
@@ -324,7 +327,7 @@ function withoutEmptyCursor({ query: { shape } }: Operation, query: unknown): un
   return paged?.success === true ? { ...paged.data, cursor: undefined } : query;
 }
 
-/** Reports a missing field as missing instead of as a wrong type. */
+/** Reports a missing field as missing, not as a wrong type. */
 const AS_REQUIRED: z.core.ParseContext<z.core.$ZodIssue> = {
   error: ({ code, input }) =>
     input === undefined && (code === "invalid_type" || code === "invalid_value") ? "is required" : undefined,
@@ -338,7 +341,7 @@ function parseInput(operation: Operation, raw: RawInput, principal: Principal | 
   const idIssues = argumentIssues(operation, params.error);
   if (!params.success && idIssues.length === 0) return refused(noSuchId(operation, params.error));
   const query = operation.query.safeParse(raw.query, AS_REQUIRED);
-  // No body where one is needed lacks its fields, and each of them is named.
+  // A missing body is parsed as an empty one, so that each missing field is named.
   const body = operation.body.safeParse(
     raw.body ?? (operation.body.safeParse(undefined).success ? undefined : {}),
     AS_REQUIRED,
@@ -353,7 +356,7 @@ function parseInput(operation: Operation, raw: RawInput, principal: Principal | 
   return refused(refusal("VALIDATION_FAILED", undefined, { issues }));
 }
 
-/** Returns the refusal of a value that can't be an id, with an example of one. */
+/** Returns the refusal of a malformed id, with an example of a valid one. */
 function noSuchId({ tool }: Operation, { issues }: z.ZodError): Refusal {
   const [issue] = issues;
   if (issue === undefined) return refusal("NOT_FOUND");
@@ -361,15 +364,18 @@ function noSuchId({ tool }: Operation, { issues }: z.ZodError): Refusal {
   return refusal("NOT_FOUND", `There is no such resource: ${detail}`, { detail });
 }
 
-/** In a path an id is text, and a malformed one names nothing: 404. As a tool's argument it can be missing, too. */
+/**
+ * Reports an id of the wrong type. In a path an id is always text, and a malformed one gives 404; as a tool's argument
+ * it can also be missing.
+ */
 function argumentIssues({ tool }: Operation, error: z.ZodError | undefined): ValidationIssue[] {
   const notText = (error?.issues ?? []).filter(({ code }) => code === "invalid_type");
   return notText.map(({ message }) => ({ path: tool?.idName ?? "id", message }));
 }
 
 /**
- * A machine's create or payment without a key has a code of its own, whatever else is wrong: the caller must make and
- * keep one first. People may do without.
+ * Whether a machine's create or payment lacks its idempotency key. This has its own error code, whatever else is wrong,
+ * because the caller must first make and keep a key. People may omit it.
  */
 function lacksIdempotencyKey(operation: Operation, body: unknown, principal: Principal | null): boolean {
   if (!operation.errors.includes("IDEMPOTENCY_KEY_REQUIRED") || principal?.type === "session") return false;
@@ -377,10 +383,9 @@ function lacksIdempotencyKey(operation: Operation, body: unknown, principal: Pri
   return typeof body === "object" && body !== null && !Array.isArray(body) && !hasIdempotencyKey(body);
 }
 
-/** Issues in a reported answer at the most. */
 const ISSUES_MAX = 20;
 
-/** `part`: what an issue is with that no field has, such as a body that is no object. */
+/** `part`: path of an issue that belongs to no field, such as a body that is not an object. */
 function issuesOf(error: z.ZodError | undefined, part: "query" | "body"): ValidationIssue[] {
   const issues = (error?.issues ?? []).flatMap(fieldsOf);
   return issues
@@ -388,10 +393,13 @@ function issuesOf(error: z.ZodError | undefined, part: "query" | "body"): Valida
     .map(({ message, path }) => ({ path: path === "" ? part : path, message }));
 }
 
-/** Of a name from outside, so much is enough to find it. */
+/** Length at which an external name is truncated in messages. */
 const NAME_CHARACTERS_MAX = 100;
 
-/** A field that is not known is named by its path, as a wrong one is: the client finds its misspelling there. */
+/**
+ * Returns the issue for each field concerned. An unknown field is named by its path, like an invalid one, so that the
+ * client finds its misspelling.
+ */
 function fieldsOf(issue: z.core.$ZodIssue): ValidationIssue[] {
   const pathTo = (...more: readonly string[]): string => [...issue.path.map(String), ...more].join(".");
   return issue.code === "unrecognized_keys"

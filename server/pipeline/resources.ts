@@ -17,7 +17,6 @@ import type { AccessProofs } from "../../src/secrets/access-proofs.ts";
 import type { Collections } from "../../src/store/collections.ts";
 import type { ManagementPrincipal } from "../../src/identity/principals.ts";
 
-/** Targets that a handler receives, by kind. */
 export interface ResourceByKind {
   readonly none: null;
   readonly organization: null;
@@ -28,20 +27,20 @@ export interface ResourceByKind {
   readonly transaction: TransactionDocument;
   readonly approval: ApprovalDocument;
   readonly raiseRequest: RaiseRequestDocument;
-  /** The team that the new agent is for. */
+  /** Team of the new agent. */
   readonly newAgent: TeamDocument;
   readonly newProject: null;
-  /** The project that the new team is for. */
+  /** Project of the new team. */
   readonly newTeam: ProjectDocument;
 }
 
-/** The parsed parts of a request that can name what it acts on. */
+/** Parsed parts of a request that can name its target. */
 export interface NamedIn {
   readonly params: { readonly id?: string };
   readonly body: { readonly teamId?: string; readonly projectId?: string } | undefined;
 }
 
-/** Records, and what tells whether one is as the service wrote it. */
+/** Records, and the proofs that the service wrote them. */
 export interface ResourceRecords {
   readonly collections: Collections;
   readonly accessProofs: AccessProofs;
@@ -57,7 +56,10 @@ type Find<S extends ResourceKind> = (
 const notFound = () => refused(refusal("NOT_FOUND"));
 const outside = () => refused(refusal("OUTSIDE_BINDING"));
 
-/** Another organization's is not found, never forbidden; the caller's own outside the binding is forbidden. */
+/**
+ * Returns not found for another organization's record, and forbidden for one of the caller's organization outside its
+ * binding.
+ */
 export function inside<T extends { readonly organizationId: string }>(
   found: T | null,
   principal: ManagementPrincipal,
@@ -86,9 +88,9 @@ const isBound = (principal: ManagementPrincipal): boolean => bindingOf(principal
 
 const orgNotReady = ({ organization }: ManagementPrincipal): boolean => organization.status !== "ready";
 
-/** The parts that the operation's schemas promise are there. */
+/** Returns a part that the operation's schema guarantees. */
 function required(value: string | undefined): string {
-  if (value === undefined) throw new Error("an operation's input does not name its subject");
+  if (value === undefined) throw new Error("an operation's input does not name its target");
   return value;
 }
 
@@ -128,7 +130,7 @@ const FINDERS: { readonly [S in ResourceKind]: Find<S> } = {
   },
 };
 
-/** Finds what an operation acts on: the one place that checks existence and the caller's binding. */
+/** Finds the target of an operation. Existence and the caller's binding are checked only here. */
 export const resolveResource = async (
   access: ManagementAccess,
   records: ResourceRecords,

@@ -6,11 +6,11 @@ import { signedOut } from "./session.tsx";
 import { useStepUp } from "./step-up.tsx";
 
 export interface Action<A extends readonly unknown[], T> {
-  /** Answers the value of a success; null where it was refused, which `refused` says then, or given up. */
+  /** Returns the value of a success; null if the call was refused, which `refused` then shows, or given up. */
   readonly run: (...args: A) => Promise<T | null>;
   readonly isBusy: boolean;
   readonly refused: Refused | null;
-  /** Text for a refusal that belongs to no field; empty if there is none. */
+  /** Text of a refusal that belongs to no field; empty if there is none. */
   readonly problem: string;
   readonly clear: () => void;
   /** Returns the problem of a field, by its path in the body. */
@@ -18,15 +18,18 @@ export interface Action<A extends readonly unknown[], T> {
 }
 
 export interface ActionOptions {
-  /** Queries whose answers are old once it is done, by how their keys begin. */
+  /** Prefixes of the keys of queries that the call makes stale. */
   readonly stale?: readonly (readonly unknown[])[];
   /** Fields that show their own problems. */
   readonly fields?: readonly string[];
-  /** Called besides showing the refusal. */
+  /** Called in addition to showing the refusal. */
   readonly onRefused?: (refused: Refused) => void;
 }
 
-/** The fields of `to` that differ. A field that a form leaves out stays as it is, whoever has changed it since the form was opened. */
+/**
+ * Returns the fields of `to` that differ. A field that the form leaves out keeps its value, even if somebody has
+ * changed it since the form was opened.
+ */
 export function changesOf<T extends object>(from: T, to: T): Partial<T> {
   const changes: Partial<T> = {};
   for (const name in to)
@@ -35,8 +38,8 @@ export function changesOf<T extends object>(from: T, to: T): Partial<T> {
 }
 
 /**
- * Something that a person does, once at a time: it asks for a second factor where the service does, and goes on afterwards; what it
- * has changed is read again.
+ * An action of a person, one call at a time. Asks for a second factor if the service requires one, then continues.
+ * Refetches what the action changed.
  */
 export function useAction<A extends readonly unknown[], T>(
   call: (...args: A) => Promise<Answer<T>>,

@@ -1,10 +1,9 @@
 const STATES = ["active", "paused", "archived"] as const;
 
-/** Filters of the agents' list, kept in the address. */
 export interface AgentSearch {
   readonly state?: (typeof STATES)[number];
   readonly teamId?: string;
-  /** The form for a new one is open. */
+  /** Whether the form for a new agent is open. */
   readonly create?: true;
 }
 

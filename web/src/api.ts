@@ -1,24 +1,24 @@
 import { type Client, createClient, RefusedError } from "../../src/client/client.ts";
 import type { Refused } from "../../src/client/types.ts";
 
-/** Client of all pages. The session is in cookies that no script can read. */
+/** Client of all pages. The session is in cookies that scripts cannot read. */
 export const api: Client = createClient({
   baseUrl: "",
   credential: { type: "cookies" },
-  // The service answers within some seconds, or says that it can't.
+  // The service responds within some seconds, if only to say that it cannot.
   timeoutMs: 20_000,
-  // A person looks on: a longer wait is shown on the page.
+  // Short, since a person is waiting: a longer wait is shown on the page.
   patience: { triesMax: 3, pauseMsMax: 2_000 },
 });
 
-/** Client for long work, such as stopping hundreds of agents: it waits as long as an answer says. */
+/** Client for long work, such as stopping hundreds of agents. It waits as long as a response says. */
 export const patientApi: Client = createClient({
   baseUrl: "",
   credential: { type: "cookies" },
   timeoutMs: 20_000,
 });
 
-/** The refusal in what a query has thrown; null: it threw something else. */
+/** Returns the refusal that a query has thrown; null if it threw something else. */
 export const refusedIn = (error: unknown): Refused | null =>
   error instanceof RefusedError ? error.refused : null;
 
@@ -35,7 +35,7 @@ const MESSAGES: Partial<Record<Refused["code"], string>> = {
   LAST_FACTOR: "It is your last second factor. Enrol another one first.",
 };
 
-/** A wait in words, to the minute once it is one. */
+/** Returns a wait in words: in seconds below a minute, then in minutes. */
 export const waitOf = (seconds: number | null): string => {
   const known = seconds ?? 60;
   if (known < 60) return `${known} seconds`;
@@ -43,7 +43,7 @@ export const waitOf = (seconds: number | null): string => {
   return `${Math.ceil(known / 60)} minutes`;
 };
 
-/** The text shown for a refusal. What is said at a field is not said here again, but where no field is named. */
+/** Returns the text of a refusal. Issues of `fields` are omitted, because those fields show them. */
 export function sentenceOf(refused: Refused, fields: readonly string[] = []): string {
   const elsewhere = refused.issues.filter(({ path }) => !fields.includes(path));
   if (refused.issues.length > 0) {

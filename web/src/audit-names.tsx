@@ -19,14 +19,13 @@ const keyOf = ({ id, type }: AuditReference): string => `${type}/${id}`;
 
 export type AuditNames = ReadonlyMap<string, Name>;
 
-/** The names that came with pages of the log. */
 export const namesOf = (pages: readonly { readonly names: readonly Name[] }[]): AuditNames =>
   new Map(pages.flatMap(({ names }) => names.map((name) => [keyOf(name), name] as const)));
 
 const Names = createContext<AuditNames>(new Map());
 export const WithNames = Names.Provider;
 
-/** `Webhook endpoint` of `webhook_endpoint`. */
+/** Returns `Webhook endpoint` for `webhook_endpoint`. */
 export const kindLabel = (type: string): string => (isResourceKind(type) ? RESOURCE_KINDS[type] : type);
 
 interface RecordProps {
@@ -35,7 +34,10 @@ interface RecordProps {
   readonly once?: string | undefined;
 }
 
-/** A record by its name, with a link to its page. One that is gone, or has no name, by its id, to copy. */
+/**
+ * Shows a record by name, with a link to its page. A removed or nameless record is shown by its id, which can be
+ * copied.
+ */
 export function NamedRecord({ of, once }: RecordProps): ReactElement {
   const found = use(Names).get(keyOf(of));
   if (typeof found?.name === "string") {
@@ -88,7 +90,6 @@ function RecordLink({ children, of: { id, type } }: LinkProps): ReactElement {
   }
 }
 
-/** The actor of an entry. */
 export function Actor({ entry }: { readonly entry: AuditEntry }): ReactElement {
   const { id, name, type } = entry.actor;
   if (type === "system") return <>{systemActor(id)}</>;
@@ -100,7 +101,7 @@ export function Actor({ entry }: { readonly entry: AuditEntry }): ReactElement {
   );
 }
 
-/** The record that an entry is on; null: the entry names none. */
+/** The record that an entry concerns; null if the entry names none. */
 export function Resource({ entry }: { readonly entry: AuditEntry }): ReactElement | null {
   const { after, before, resource } = entry;
   if (resource.id === null) return null;

@@ -1,6 +1,5 @@
 import { actionsOn, AUDIT_ACTIONS, isResourceKind } from "../../src/client/audit-actions.ts";
 
-/** The audit log's filters, kept in the address bar. */
 export interface AuditSearch {
   /** Id of the person, key or agent. */
   readonly actor?: string;
@@ -12,10 +11,10 @@ export interface AuditSearch {
   readonly to?: string;
 }
 
-/** The new value of each field; null clears it. */
+/** New value of each field; null clears it. */
 export type AuditSearchChange = { readonly [K in keyof AuditSearch]?: string | null };
 
-/** Ids and names as the service takes them. */
+/** Format of ids and names that the service accepts. */
 const NAME = /^[A-Za-z0-9_-]{1,100}$/;
 const DAY = /^\d{4}-\d\d-\d\d$/;
 
@@ -26,7 +25,10 @@ const named = (value: unknown): string | undefined =>
 const dayIn = (value: unknown): string | undefined =>
   typeof value === "string" && DAY.test(value) && !Number.isNaN(Date.parse(value)) ? value : undefined;
 
-/** Returns the filters that a picker shows: an action on the chosen kind of object, an object of a chosen kind. */
+/**
+ * Returns the filters that the pickers can show: an action only on the chosen kind of object, an object only of a
+ * chosen kind.
+ */
 export function auditSearchIn(search: Readonly<Record<string, unknown>>): AuditSearch {
   const [kind, action] = [named(search["resourceType"]), named(search["action"])];
   const resourceType = kind !== undefined && isResourceKind(kind) ? kind : undefined;

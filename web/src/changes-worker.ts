@@ -1,6 +1,6 @@
 import { Changes } from "./changes.ts";
 
-/** The script of the worker that a browser's tabs share. It ends with the last of them. */
+/** Script of the worker that a browser's tabs share. The worker ends with the last tab. */
 const changes = new Changes();
 
 addEventListener("connect", (event) => {

@@ -1,6 +1,5 @@
 import { api } from "./api.ts";
 
-/** Kinds of changes that the service tells of. */
 export const CHANGE_KINDS = [
   "approvals",
   "transactions",
@@ -18,19 +17,16 @@ export const CHANGE_KINDS = [
 
 export type ChangeKind = (typeof CHANGE_KINDS)[number];
 
-/** Message to a page that follows changes. */
 export type ChangeMessage =
   | { readonly type: "change"; readonly kind: ChangeKind; readonly data: string }
   /** Changes were missed. */
   | { readonly type: "reset" }
-  /** The user whom the page shows is not signed in any more. */
+  /** The user whom the page shows is no longer signed in. */
   | { readonly type: "signedOut" };
 
 const MISSED: ChangeMessage = { type: "reset" };
 
-/** Message from a page. */
 export type FollowerMessage =
-  /** Follows from now on, for a page of this user. */
   { readonly type: "follow"; readonly userId: string } | { readonly type: "leave" };
 
 const FIRST_PAUSE_MS = 1_000;
@@ -38,9 +34,7 @@ const PAUSE_MS_MAX = 60_000;
 
 /** One stream of changes for all pages that follow it, open while there are any. */
 export class Changes {
-  /** Followers by their ports, with the users that they show. */
   readonly #followers = new Map<MessagePort, string>();
-  /** User of the open stream. */
   #userId = "";
   #source: EventSource | null = null;
   #lastEventId = "";
@@ -61,11 +55,11 @@ export class Changes {
       this.#close();
       this.#userId = userId;
       this.#lastEventId = "";
-      // The browser has one session: pages of another user show what is over.
+      // The browser has one session, so pages of another user show ended sessions.
       for (const [other, of] of this.#followers) if (of !== userId) this.#signedOut(other);
     }
     if (this.#source === null && this.#timer === undefined) this.#open();
-    // The page may have read before it followed.
+    // The page may have read its data before it followed.
     else if (this.#source?.readyState === EventSource.OPEN) port.postMessage(MISSED, []);
   }
 
@@ -87,21 +81,21 @@ export class Changes {
     }
     source.addEventListener("ready", ({ data, lastEventId }: MessageEvent) => {
       this.#pauseMs = FIRST_PAUSE_MS;
-      // Another stream goes on from here, also where nothing changes until then.
+      // A new stream resumes here, even if nothing changes until then.
       this.#lastEventId = lastEventId;
       const { resumed } = JSON.parse(String(data)) as { readonly resumed: boolean };
-      // Pages have read before the stream began, and it tells nothing of what changed in between.
+      // Pages have read before the stream began, and the stream omits what changed in between.
       if (!resumed) this.#tell(MISSED);
     });
     source.addEventListener("reset", () => this.#tell(MISSED));
     source.addEventListener("end", () => this.#again(0));
-    // A browser comes again by itself where a line breaks, and not where it was refused.
+    // A browser reconnects by itself after a broken connection, but not after a refusal.
     source.addEventListener("error", () => {
       if (source.readyState === EventSource.CLOSED) this.#again(this.#pauseMs);
     });
   }
 
-  /** Opens another one, in a session that is refreshed where it has to be. */
+  /** Opens a new stream after a pause, refreshing the session if necessary. */
   #again(pauseMs: number): void {
     this.#close();
     this.#pauseMs = Math.min(this.#pauseMs * 2, PAUSE_MS_MAX);
@@ -111,7 +105,7 @@ export class Changes {
 
   async #renew(timer: ReturnType<typeof setTimeout>): Promise<void> {
     const me = await api.getMe();
-    // The last page left meanwhile, or another user came.
+    // Meanwhile the last page left, or another user came.
     if (this.#timer !== timer) return;
     this.#timer = undefined;
     if (me.ok && me.value.user.id === this.#userId) this.#open();

@@ -2,7 +2,7 @@ import { useState } from "react";
 
 const SHOWN_MS = 2_000;
 
-/** Copies a text. Browsers have the clipboard only over https and on the machine itself; elsewhere a selection is copied. */
+/** Copies a text. The clipboard API needs https or localhost; elsewhere a selection is copied. */
 async function copyText(text: string, beside: HTMLElement): Promise<boolean> {
   if ("clipboard" in navigator) {
     const isWritten = await navigator.clipboard.writeText(text).then(
@@ -15,7 +15,7 @@ async function copyText(text: string, beside: HTMLElement): Promise<boolean> {
   field.className = "copied-from";
   field.value = text;
   field.readOnly = true;
-  // Dialogs keep the focus within themselves.
+  // Placed beside the button, because dialogs keep the focus inside.
   beside.after(field);
   field.select();
   const isCopied = document.execCommand("copy");
@@ -24,7 +24,7 @@ async function copyText(text: string, beside: HTMLElement): Promise<boolean> {
   return isCopied;
 }
 
-/** Whether the text was copied just now, or could not be; null: neither. */
+/** Returns whether the text was just copied or failed to copy; null for neither. */
 export function useCopy(text: string) {
   const [copied, setCopied] = useState<boolean | null>(null);
   const copy = async (beside: HTMLElement): Promise<void> => {
@@ -34,7 +34,6 @@ export function useCopy(text: string) {
   return { copied, copy };
 }
 
-/** Returns the label of a copy button. */
 export const copyLabel = (label: string, copied: boolean | null): string => {
   if (copied === null) return label;
   return copied ? "Copied" : "Select it and copy it yourself";

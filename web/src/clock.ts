@@ -1,16 +1,15 @@
 import { useSyncExternalStore } from "react";
 
-/** The Date header counts whole seconds; what differs by less is no other clock. */
-const SAME_CLOCK_MS = 1_500;
+/** Maximum difference that is not another clock, since the Date header has whole seconds. */
+const CLOCK_TOLERANCE_MS = 1_500;
 
 let aheadMs = 0;
 let tick = 0;
 
-/** Notes the service's time from an answer. */
 export function noteServiceTime(now: number | null): void {
   if (now === null) return;
   const differs = now - Date.now();
-  if (Math.abs(differs - aheadMs) > SAME_CLOCK_MS) aheadMs = differs;
+  if (Math.abs(differs - aheadMs) > CLOCK_TOLERANCE_MS) aheadMs = differs;
 }
 
 /** Returns the time until an instant, by the service's clock. */
@@ -19,7 +18,7 @@ export const msUntil = (iso: string): number => Date.parse(iso) - Date.now() - a
 const listeners = new Set<() => void>();
 let timer: ReturnType<typeof setInterval> | undefined;
 
-/** Subscribes to the one timer of all components that show time. */
+/** Subscribes to the single timer of all components that show time. */
 function subscribe(onTick: () => void): () => void {
   listeners.add(onTick);
   timer ??= setInterval(() => {
@@ -34,8 +33,8 @@ function subscribe(onTick: () => void): () => void {
   };
 }
 
-/** Renders the component that uses it anew each second. */
+/** Renders the calling component again each second. */
 export const useSeconds = (): number => useSyncExternalStore(subscribe, () => tick);
 
-/** Whether that time has come, by the service's clock. The component that uses it is rendered anew once it has. */
+/** Whether a time has come, by the service's clock. Renders the calling component again once it has. */
 export const useIsOver = (iso: string): boolean => useSyncExternalStore(subscribe, () => msUntil(iso) <= 0);

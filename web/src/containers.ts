@@ -6,14 +6,14 @@ import { api } from "./api.ts";
 export type Project = Item<"listProjects">;
 export type Team = Item<"listTeams">;
 
-/** Maximum number offered in a picker; an organization with more finds them by their projects. */
+/** Maximum options offered in a picker. Beyond that, teams are found through their projects. */
 const SHOWN_MAX = 1_000;
 const PAGE = 200;
 
-/** Options that a menu draws at once; typing finds the others. */
+/** Maximum options drawn in a menu. Typing finds others. */
 export const OPTIONS_MAX = 50;
 
-/** The first thousand records of a list. */
+/** Returns the first thousand records of a list. */
 export async function firstOf<T>(records: AsyncGenerator<T, void, undefined>): Promise<readonly T[]> {
   const found: T[] = [];
   for await (const record of records) {
@@ -37,7 +37,7 @@ export const useTeams = () =>
     staleTime: 30_000,
   });
 
-/** Names of projects and teams by their ids; a text of no length while they are not known. */
+/** Returns names of projects and teams by id; empty while unknown. */
 export function useNames(): {
   readonly team: (id: string) => string;
   readonly project: (id: string) => string;

@@ -4,24 +4,24 @@ import type { Answer, Input, Refused } from "../../src/client/types.ts";
 import { api } from "./api.ts";
 import type { Approval } from "./words.ts";
 
-/** The service ends every request within 5 s: what was lost and does not show by then has not arrived. */
-const SHOWS_WITHIN_MS = 6_000;
-const POLL_MS = 1_500;
+/** Time after which a lost request has not arrived if it does not show: the service ends every request within 5 s. */
+const LOST_CUTOFF_MS = 6_000;
+const POLL_INTERVAL_MS = 1_500;
 
 export type Decision = { readonly how: "approve" } | { readonly how: "deny"; readonly feedback: string };
 
 export type Decided =
-  /** The decision counts: the approval as it stands now. */
+  /** The decision was accepted; the approval as it is now. */
   | { readonly state: "done"; readonly approval: Approval }
-  /** Another decision, or the end of its time, came first. */
+  /** Another decision or the expiry came first. */
   | { readonly state: "late"; readonly approval: Approval | null }
-  /** The payment still waits: it is to be decided again, by a person. */
+  /** The payment still waits. A person must decide again. */
   | { readonly state: "not arrived" }
   | { readonly state: "refused"; readonly refused: Refused };
 
 /**
- * Puts a decision to the service, once. A refusal is final; whatever else is no answer to rely on, and then it is read what became of
- * it before anything is offered again; `onLost` is called.
+ * Sends a decision once. A refusal is final. After any other failure `onLost` is called, and the outcome is read before
+ * another decision is offered.
  */
 export async function decide(
   id: string,
@@ -43,12 +43,12 @@ export async function decide(
   return await look(id);
 }
 
-/** Maximum decisions of one request. */
+/** Maximum decisions in one request. */
 const BATCH = 200;
 
 /**
- * Puts one decision on many payments to the service, 200 in a request. It stops where a request was not carried out as a whole: what
- * has no outcome then was not sent.
+ * Sends one decision on many payments, 200 in a request. Stops at a request that was not carried out as a whole:
+ * payments without an outcome were not sent.
  */
 export async function decideMany(
   ids: readonly string[],
@@ -86,17 +86,20 @@ async function decideBatch(ids: readonly string[], decision: Decision): Promise<
   return ended;
 }
 
-/** Waits until no lost decision can arrive any more. The first one is read alone: the others only once the service answers. */
+/**
+ * Looks up decisions once no lost one can arrive any more. The first is read alone, and the others only after the
+ * service responds.
+ */
 async function lookAtMany(ids: readonly string[]): Promise<readonly (readonly [string, Decided])[]> {
   const [first, ...others] = ids;
   if (first === undefined) return [];
   const lostAt = Date.now();
-  await new Promise((resolve) => setTimeout(resolve, SHOWS_WITHIN_MS + 1));
+  await new Promise((resolve) => setTimeout(resolve, LOST_CUTOFF_MS + 1));
   const read = [[first, await look(first, lostAt)]] as const;
   return [...read, ...(await Promise.all(others.map(async (id) => [id, await look(id, lostAt)] as const)))];
 }
 
-/** Looks up the outcome of a decision whose answer was lost. */
+/** Looks up the outcome of a decision whose response was lost. */
 async function look(id: string, lostAt = Date.now()): Promise<Decided> {
   for (;;) {
     const began = Date.now();
@@ -104,10 +107,10 @@ async function look(id: string, lostAt = Date.now()): Promise<Decided> {
     if (answer.ok && answer.value.approval.resolution !== undefined) {
       return { state: "done", approval: answer.value.approval };
     }
-    if (answer.ok && began - lostAt > SHOWS_WITHIN_MS) return { state: "not arrived" };
+    if (answer.ok && began - lostAt > LOST_CUTOFF_MS) return { state: "not arrived" };
     if (!answer.ok && !isAmbiguous(answer.refused) && answer.refused.code !== "RATE_LIMITED") {
       return { state: "refused", refused: answer.refused };
     }
-    await new Promise((resolve) => setTimeout(resolve, POLL_MS));
+    await new Promise((resolve) => setTimeout(resolve, POLL_INTERVAL_MS));
   }
 }

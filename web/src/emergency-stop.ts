@@ -5,10 +5,9 @@ import type { Agent } from "./words.ts";
 
 export type Stopped =
   | { readonly ok: true }
-  /** `isPaused`: nothing more is paid, though keys may be left. */
+  /** `isPaused`: nothing more is paid, though keys may remain. */
   | { readonly ok: false; readonly isPaused: boolean; readonly refused: Refused };
 
-/** Scope of a stop: an agent, a team, a project or the whole organization. */
 export type Scope =
   | { readonly agent: Pick<Agent, "id"> }
   | { readonly teamId: string }
@@ -19,20 +18,20 @@ export type Step = "pausing" | "revoking";
 
 interface Call {
   readonly send: () => Promise<Answer<unknown>>;
-  /** Refusals of what is so already, or can't be otherwise any more. */
+  /** Refusals that mean the goal is already reached or can no longer be changed. */
   readonly fine?: readonly Refused["code"][];
 }
 
-/** Unanswered calls in a row, after which it is given up for now. */
+/** Maximum calls in a row without a response, after which the stop gives up. */
 const UNANSWERED_MAX = 20;
-const AGAIN_MS = 500;
+const RETRY_DELAY_MS = 500;
 
 function callsOf(scope: Scope): Readonly<Record<Step, Call>> {
   if (scope !== "organization" && "agent" in scope) {
     const { id } = scope.agent;
     return {
       pausing: { send: () => patientApi.pauseAgent({ id }), fine: ["AGENT_ARCHIVED"] },
-      // Another person may have revoked it meanwhile.
+      // Another person may have revoked the key in the meantime.
       revoking: { send: () => patientApi.revokeAgentKey({ id }), fine: ["NOT_FOUND", "AGENT_ARCHIVED"] },
     };
   }
@@ -46,19 +45,21 @@ function callsOf(scope: Scope): Readonly<Record<Step, Call>> {
   return { pausing: { send: () => stop(false) }, revoking: { send: () => stop(true) } };
 }
 
-/** Asks again where no answer says whether it was done: doing it twice changes nothing. Null: it is done. */
+/**
+ * Repeats a call until a response says whether it was done; repeating it changes nothing. Returns null once it is done.
+ */
 async function untilDone({ fine = [], send }: Call): Promise<Refused | null> {
   for (let tries = 1; ; tries += 1) {
     const answer = await send();
     if (answer.ok || fine.includes(answer.refused.code)) return null;
     if (!isAmbiguous(answer.refused) || tries >= UNANSWERED_MAX) return answer.refused;
-    await pause(AGAIN_MS);
+    await pause(RETRY_DELAY_MS);
   }
 }
 
 /**
- * Pauses all of them first, which needs no second factor, so that nothing is paid while a user looks for theirs; then revokes their
- * keys. `stepUp` is asked when the first key is.
+ * Pauses the scope first, which needs no second factor, so that nothing is paid while the user looks for theirs. Then
+ * revokes the keys. `stepUp` is called with the first key.
  */
 export async function emergencyStop(
   scope: Scope,

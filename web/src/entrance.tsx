@@ -9,7 +9,6 @@ interface EntranceProps {
   readonly foot?: ReactNode;
 }
 
-/** Page for visitors who are not signed in: one card. */
 export function Entrance({ about, children, foot, title }: EntranceProps): ReactElement {
   return (
     <div className="entrance">

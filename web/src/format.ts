@@ -1,10 +1,8 @@
 import { Amounts, type ReadAmount } from "../../src/client/amounts.ts";
 
-/** Amounts and times as the reader's own locale and zone have them. */
-
 const AMOUNTS = new Amounts();
 
-/** `$1,234.50`, in whatever way the reader writes it. */
+/** Formats `$1,234.50` in the reader's locale. */
 export const money = (cents: number, currency = "USD"): string => AMOUNTS.money(cents, currency);
 
 interface Priced {
@@ -13,14 +11,14 @@ interface Priced {
   readonly currency: string;
 }
 
-/** The exact amount of a payment: some are below a cent. */
+/** Returns the exact amount of a payment, which may have fractions of a cent. */
 export const exactMoney = ({ amount, amountCents, currency }: Priced): string =>
   /\.\d{3,}$/.test(amount) ? AMOUNTS.exact(amount, currency) : money(amountCents, currency);
 
-/** The amount that a user has typed, or what to ask them. */
+/** Reads an amount that a user has typed, or returns what to ask them. */
 export const readAmount = (typed: string): ReadAmount => AMOUNTS.read(typed);
 
-/** Cents as they stand in a field; empty for none. */
+/** Returns cents as text for a field; empty for none. */
 export const typedOf = (cents: number | null): string => (cents === null ? "" : AMOUNTS.typed(cents));
 
 const SHORT = new Intl.NumberFormat(undefined, {
@@ -30,7 +28,7 @@ const SHORT = new Intl.NumberFormat(undefined, {
   maximumFractionDigits: 1,
 });
 
-/** `$1.2K`, for axes. */
+/** Formats `$1.2K`, for axes. */
 export const shortMoney = (cents: number): string => SHORT.format(cents / 100);
 
 const NUMBER = new Intl.NumberFormat();
@@ -42,7 +40,7 @@ export const percent = (ratio: number): string => PERCENT.format(ratio);
 const DAY_AND_TIME = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
 const DAY = new Intl.DateTimeFormat(undefined, { dateStyle: "medium" });
 
-/** A time of the API's on the reader's own wall. */
+/** Formats a time of the API in the reader's time zone. */
 export const onTheWall = (iso: string): string => DAY_AND_TIME.format(new Date(iso));
 export const dayOf = (iso: string): string => DAY.format(new Date(iso));
 
@@ -54,7 +52,7 @@ const UNITS = [
 ] as const;
 const DAYS_MAX = 7;
 
-/** `3 minutes ago`; what is longer ago than a week by its date. */
+/** Formats `3 minutes ago`; a time more than a week ago as its date. */
 export function ago(iso: string, now = Date.now()): string {
   const seconds = Math.round((Date.parse(iso) - now) / 1_000);
   if (Math.abs(seconds) > DAYS_MAX * 86_400) return dayOf(iso);
@@ -64,7 +62,7 @@ export function ago(iso: string, now = Date.now()): string {
   return AGO.format(0, "second");
 }
 
-/** Returns the rest of a time, to the minute, and in its last hour to the second. */
+/** Formats a remaining time, to the minute, and in the last hour to the second. */
 export function timeLeft(ms: number): string {
   const seconds = Math.max(0, Math.ceil(ms / 1_000));
   const minutes = Math.floor(seconds / 60);
@@ -73,8 +71,8 @@ export function timeLeft(ms: number): string {
 }
 
 /**
- * A text from outside as it is, but for marks that would turn the order of its letters around: those are named instead, so that a
- * recipient reads as what it is.
+ * Returns an external text with marks that change the writing direction replaced by their names, so that a recipient
+ * reads as it is.
  */
 export const asWritten = (text: string): string =>
   text.replaceAll(
@@ -82,9 +80,9 @@ export const asWritten = (text: string): string =>
     (mark) => `[U+${mark.charCodeAt(0).toString(16).toUpperCase()}]`,
   );
 
-/** `Owner` of `owner`. */
+/** Returns `Owner` for `owner`. */
 export const titled = (word: string): string =>
   word.charAt(0).toUpperCase() + word.slice(1).replaceAll("_", " ");
 
-/** `0x1234…abcd`. */
+/** Returns `0x123456…abcdef`. */
 export const shortAddress = (address: string): string => `${address.slice(0, 8)}…${address.slice(-6)}`;

@@ -1,6 +1,5 @@
 import type { ReactElement } from "react";
 
-/** The outlines of the icons, on 24 by 24. */
 const OUTLINES = {
   home: "M4 11.5 12 5l8 6.5M6.5 10v9h11v-9M10 19v-5h4v5",
   inbox: "M4 13h4.5l1.5 3h4l1.5-3H20M4 13l3-7.5h10L20 13v6H4z",
@@ -53,7 +52,7 @@ interface IconProps {
   readonly size?: number;
 }
 
-/** A picture beside words, which say the same. */
+/** Icon beside words with the same meaning, so hidden from screen readers. */
 export function Icon({ name, size = 18 }: IconProps): ReactElement {
   return (
     <svg

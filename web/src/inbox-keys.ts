@@ -2,7 +2,7 @@ import { useEffect } from "react";
 
 const CARD = "[data-approval]";
 
-/** Goes through the cards by keys. Approving takes a second one: the key alone only goes to the button. */
+/** Navigates the cards by keyboard. The approve key only focuses the button, so approving takes a second key. */
 export function useKeys(isOn: boolean): void {
   useEffect(() => {
     if (!isOn) return;

@@ -2,20 +2,19 @@ import type { Approval } from "./words.ts";
 
 const SORTS = ["deadline", "amount"] as const;
 
-/** The inbox's filters, order and view, kept in the address bar. */
 export interface InboxSearch {
   readonly agentId?: string;
   readonly teamId?: string;
-  /** The type of a rule that flagged the payment. */
+  /** Type of a rule that flagged the payment. */
   readonly reason?: string;
   readonly minCents?: number;
   readonly maxCents?: number;
-  /** Newest first where it is left out. */
+  /** Default: newest first. */
   readonly sort?: (typeof SORTS)[number];
   readonly view?: "compact";
 }
 
-/** The new value of each field; null clears it. */
+/** New value of each field; null clears it. */
 export type InboxChange = { readonly [K in keyof InboxSearch]?: InboxSearch[K] | null };
 
 export function inboxSearchIn(search: Readonly<Record<string, unknown>>): InboxSearch {
@@ -42,7 +41,7 @@ export function inboxSearchIn(search: Readonly<Record<string, unknown>>): InboxS
 export const isNarrowed = ({ agentId, maxCents, minCents, reason, teamId }: InboxSearch): boolean =>
   [agentId, maxCents, minCents, reason, teamId].some((each) => each !== undefined);
 
-/** Approvals that the filters let through, in the chosen order. */
+/** Returns the approvals that match the filters, in the chosen order. */
 export function inboxOf(approvals: readonly Approval[], search: InboxSearch): readonly Approval[] {
   const { agentId, maxCents = Infinity, minCents = 0, reason, sort, teamId } = search;
   const found = approvals.filter(

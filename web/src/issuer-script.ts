@@ -1,7 +1,7 @@
 import { api } from "./api.ts";
 import type { Answer, Output } from "../../src/client/types.ts";
 
-/** The part of the issuer's script that shows cards, as Stripe.js has it. */
+/** The part of Stripe.js that shows cards. */
 interface IssuerScript {
   createEphemeralKeyNonce(of: { issuingCard: string }): Promise<{ readonly nonce?: string }>;
   elements(): {
@@ -18,7 +18,6 @@ declare global {
   }
 }
 
-/** Elements of the issuer that show one part of a card each. */
 export const CARD_PARTS = {
   number: { type: "issuingCardNumberDisplay", label: "Number" },
   expiry: { type: "issuingCardExpiryDisplay", label: "Expires" },
@@ -38,7 +37,10 @@ const loaded = (url: string): Promise<void> =>
 
 type CardViewed = Answer<Output<"viewCard">>;
 
-/** Has the issuer's script show a payment's card in these elements. A refusal is the service's; an error the script's. */
+/**
+ * Shows a payment's card in these elements with the issuer's script. A refusal is the service's; an error is the
+ * script's.
+ */
 export async function showCard(
   id: string,
   places: Readonly<Record<CardPart, HTMLElement>>,

@@ -1,5 +1,4 @@
-/** The token of the link that led here: in the fragment, which no browser sends. */
+/** Returns the token of the link that led here. It is in the fragment, which browsers do not send. */
 export const tokenOfTheLink = (): string => new URLSearchParams(location.hash.slice(1)).get("token") ?? "";
 
-/** Removes the used token from the address. */
 export const forgetToken = (): void => history.replaceState(null, "", location.pathname);

@@ -7,7 +7,7 @@ import { newestFirst, PENDING } from "./pending.ts";
 import { ME, type Me, useMe } from "./session.tsx";
 import type { Approval } from "./words.ts";
 
-/** Queries that a change of a kind makes stale, by the beginning of their keys. */
+/** Prefixes of the keys of queries that a kind of change makes stale. */
 const STALE: Readonly<Record<ChangeKind, readonly (readonly string[])[]>> = {
   approvals: [
     ["approvals", "completed"],
@@ -27,8 +27,8 @@ const STALE: Readonly<Record<ChangeKind, readonly (readonly string[])[]>> = {
 };
 
 /**
- * Minimum interval for frequent changes: a person's requests are counted, and an open page must leave some for its
- * reader.
+ * Minimum interval between refetches for frequent changes: a person's requests are limited, and an open page must leave
+ * some for the person.
  */
 const REFETCH_INTERVAL_MS: Readonly<Partial<Record<ChangeKind, number>>> = {
   approvals: 1_000,
@@ -39,7 +39,7 @@ const DEFAULT_REFETCH_INTERVAL_MS = 2_000;
 
 const isNear = ({ state }: Query): boolean => !isFarRead(state.data);
 
-/** Returns the port of the browser's one stream. Browsers without shared workers have one per page. */
+/** Returns the port of the browser's single stream. A browser without shared workers has one for each page. */
 function changesPort(): MessagePort {
   if (typeof SharedWorker !== "undefined") {
     return new SharedWorker(new URL("./changes-worker.ts", import.meta.url), { type: "module" }).port;
@@ -49,7 +49,7 @@ function changesPort(): MessagePort {
   return port1;
 }
 
-/** Shows or reads again what changes elsewhere. */
+/** Applies or refetches changes made elsewhere. */
 class Live {
   readonly #client: QueryClient;
   readonly #due = new Map<ChangeKind, ReturnType<typeof setTimeout>>();
@@ -75,7 +75,7 @@ class Live {
     else this.#changed(message.kind, message.data);
   }
 
-  /** Follows again if the user is signed in after all. */
+  /** Follows again if the user is still signed in. */
   async #lookAgain(): Promise<void> {
     await this.#client.invalidateQueries({ queryKey: ME });
     if (this.#client.getQueryData<Me | null>(ME)?.user.id === this.#userId) this.#follow();
@@ -110,11 +110,11 @@ class Live {
 
 interface ApprovalsChange {
   readonly approvals: readonly Approval[];
-  /** More has changed than the events say. */
+  /** Whether more has changed than the event contains. */
   readonly more: boolean;
 }
 
-/** Puts approvals as they are now into what is shown. Answers whether that is all there is to show. */
+/** Writes the current approvals into the shown data. Returns whether that is all there is to show. */
 function showApprovals(client: QueryClient, data: string): boolean {
   const { approvals, more } = JSON.parse(data) as ApprovalsChange;
   for (const approval of approvals) client.setQueryData(["approvals", "one", approval.id], approval);
@@ -128,7 +128,6 @@ function showApprovals(client: QueryClient, data: string): boolean {
   return !more;
 }
 
-/** Follows changes elsewhere while the page does. */
 export function useLive(isFollowing: boolean): void {
   const client = useQueryClient();
   const { id } = useMe().user;
@@ -139,7 +138,8 @@ export function useLive(isFollowing: boolean): void {
       live?.close();
       live = null;
     };
-    // A page that the browser keeps for the way back follows again when it is shown, and has missed what was in between.
+    // A page that the browser keeps for back navigation follows again when shown, and has missed the changes in
+    // between.
     const back = ({ persisted }: PageTransitionEvent): void => {
       if (!persisted) return;
       live ??= new Live(client, id);

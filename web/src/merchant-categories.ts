@@ -1,4 +1,4 @@
-/** Merchant category codes (ISO 18245) by name, without the codes of single airlines, hotels and car rentals. */
+/** Names of merchant category codes (ISO 18245), without the codes of individual airlines, hotels and car rentals. */
 const CATEGORIES: ReadonlyMap<string, string> = new Map(
   `0742 Veterinary services
 0763 Agricultural cooperatives
@@ -228,7 +228,7 @@ const CATEGORIES: ReadonlyMap<string, string> = new Map(
     .map((line) => [line.slice(0, 4), line.slice(5)]),
 );
 
-/** `Restaurants (5812)`; the code alone where its name is not known. */
+/** Returns `Restaurants (5812)`, or only the code if it has no name here. */
 export function categoryNamed(code: string): string {
   const name = CATEGORIES.get(code);
   return name === undefined ? code : `${name} (${code})`;
@@ -236,7 +236,7 @@ export function categoryNamed(code: string): string {
 
 const isCategory = (value: string): boolean => /^[0-9]{4}$/.test(value);
 
-/** Returns all categories, with the codes of `others` that have no name here. */
+/** Returns all categories, and the codes of `others` that have no name here. */
 export const categoryOptions = (
   others: readonly string[],
 ): { readonly value: string; readonly label: string }[] =>

@@ -5,7 +5,6 @@ import { api } from "./api.ts";
 
 export type Settings = Output<"getOrganization">["organization"];
 
-/** The organization with its settings. */
 export const useOrganization = () =>
   useQuery({
     queryKey: ["organization"],

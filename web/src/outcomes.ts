@@ -2,7 +2,6 @@ import type { Decided } from "./decisions.ts";
 import { asWritten, onTheWall } from "./format.ts";
 import type { Approval, Transaction } from "./words.ts";
 
-/** Text of an approval: a title, details, and the feedback of a denial. */
 export interface Outcome {
   readonly title: string;
   readonly text?: string;
@@ -10,7 +9,7 @@ export interface Outcome {
 }
 
 /**
- * Returns the outcome of a resolved approval. `transaction` gives the reason if the approval has none; null if it was
+ * Returns the outcome of a resolved approval. `transaction` gives the reason if the approval has none; null while it is
  * not read yet.
  */
 export function outcomeOf(approval: Approval, transaction: Transaction | null, myId: string): Outcome {

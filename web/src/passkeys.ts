@@ -1,25 +1,24 @@
 import type { Input, Output } from "../../src/client/types.ts";
 
-/** The browser's own ceremonies. What a password manager's extension answers in its place is taken alike. */
+/** Passkey ceremonies of the browser. Responses of password managers' extensions are accepted too. */
 
 type Registration = Input<"enrollPasskey">["body"]["response"];
 type Authentication = Input<"signInWithPasskey">["body"]["response"];
 
-/** An IPv4 address, or an IPv6 one in its brackets. */
+/** IPv4 address, or IPv6 address in brackets. */
 const ADDRESS = /^([\d.]+|\[.*\])$/;
 
-/** Browsers have passkeys only over https or at localhost, and at no address. */
+/** Whether this page can use passkeys: browsers require https or localhost, and no IP address. */
 export const hasPasskeys = (): boolean =>
   typeof PublicKeyCredential !== "undefined" && !ADDRESS.test(location.hostname);
 
-/** Why there are none here. */
 export const NO_PASSKEYS = "Passkeys work only over https or at localhost, and not at an IP address.";
 
 export class PasskeyError extends Error {
   override readonly name = "PasskeyError";
 }
 
-/** Why the browser made nothing, in words. */
+/** Returns an error that says why the browser created nothing. */
 function explained(error: unknown): PasskeyError {
   const name = error instanceof Error ? error.name : "";
   if (name === "NotAllowedError") return new PasskeyError("The passkey was not confirmed. Try again.");
@@ -32,7 +31,7 @@ function explained(error: unknown): PasskeyError {
   return new PasskeyError("The browser could not use a passkey.");
 }
 
-/** Throws `PasskeyError` where the browser makes none. */
+/** Creates a passkey. Throws `PasskeyError` if the browser creates none. */
 export async function createPasskey(options: Output<"passkeyOptions">): Promise<Registration> {
   const { challenge, excludeCredentials, pubKeyCredParams, user, ...rest } = options;
   try {
@@ -60,7 +59,7 @@ export async function createPasskey(options: Output<"passkeyOptions">): Promise<
   }
 }
 
-/** Has one of the passkeys on this device sign. Throws `PasskeyError` where it does not. */
+/** Signs with one of this device's passkeys. Throws `PasskeyError` if that fails. */
 export async function signByPasskey(options: Output<"stepUpOptions">): Promise<Authentication> {
   const { allowCredentials, challenge, ...rest } = options;
   try {
@@ -89,7 +88,7 @@ export async function signByPasskey(options: Output<"stepUpOptions">): Promise<A
 
 type Made = Pick<PublicKeyCredential, "rawId" | "response">;
 
-/** Credentials made by extensions have the fields but neither the prototype nor `toJSON`, so the bytes are read. */
+/** Checks a credential by its fields, because credentials of extensions have neither the prototype nor `toJSON`. */
 function credentialOf(made: Credential | null): Made {
   if (made === null || !("rawId" in made && "response" in made))
     throw new PasskeyError("The browser has made no passkey.");
@@ -109,13 +108,13 @@ const descriptorOf = ({ id, transports, type }: Descriptor): PublicKeyCredential
   ...(transports === undefined ? {} : { transports: transports as AuthenticatorTransport[] }),
 });
 
-/** The bytes of a text in base64url. */
+/** Decodes base64url. */
 const bytesOf = (text: string): Uint8Array<ArrayBuffer> =>
   Uint8Array.from(atob(text.replaceAll("-", "+").replaceAll("_", "/")), (character) =>
     character.charCodeAt(0),
   );
 
-/** Bytes in base64url without padding. */
+/** Encodes bytes in base64url without padding. */
 function textOf(bytes: BufferSource): string {
   const view = ArrayBuffer.isView(bytes)
     ? new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.byteLength)

@@ -10,7 +10,7 @@ import { type Approval, payeeOf } from "./words.ts";
 export const PENDING = ["approvals", "pending"] as const;
 
 const PAGE = 200;
-/** Maximum number of approvals that a page holds: more than two full projects. */
+/** Maximum approvals that a page holds: more than two full projects. */
 const READ_MAX = 5_000;
 
 /** Waiting approvals, newest first. */
@@ -19,7 +19,7 @@ export const usePending = () =>
 
 type Pending = Pick<Output<"listPendingApprovals">, "approvals" | "nextCursor">;
 
-/** Reads all pages. What the stream has said of approvals meanwhile is newer than their pages. */
+/** Reads all pages. Approvals that the stream has delivered in the meantime are newer than the pages. */
 async function readPending(client: QueryClient, signal: AbortSignal): Promise<Pending> {
   const current = (): readonly Approval[] => client.getQueryData<Pending>(PENDING)?.approvals ?? [];
   const before = new Set(current().map(({ id }) => id));
@@ -43,22 +43,22 @@ async function readPending(client: QueryClient, signal: AbortSignal): Promise<Pe
   return { approvals: newestFirst([...arrived, ...read.filter(isOpen)]), nextCursor: cursor };
 }
 
-/** Ids sort by time. */
+/** Sorts by id, since ids sort by time. */
 export const newestFirst = (approvals: readonly Approval[]): Approval[] =>
   approvals.toSorted((a, b) => (a.id < b.id ? 1 : -1));
 
-/** Behind the number of those that were read: whether there are more. */
+/** Returns the plus that follows a count if there are more than were read. */
 export const plusOf = (page: { readonly nextCursor: string | null } | undefined): "+" | "" =>
   (page?.nextCursor ?? null) === null ? "" : "+";
 
-/** Number of approvals that wait, with a plus if not all were read; empty for none. */
+/** Number of waiting approvals, with a plus if not all were read; empty for none. */
 export function usePendingCount(): string {
   const { data } = usePending();
   const count = data?.approvals.length ?? 0;
   return count === 0 ? "" : `${count}${plusOf(data)}`;
 }
 
-/** Notifies of what comes while the page is hidden, where the person has allowed it. */
+/** Notifies the person of approvals that arrive while the page is hidden, if they have allowed it. */
 export function useNotifications(): void {
   const { data } = usePending();
   const known = useRef<ReadonlySet<string> | null>(null);

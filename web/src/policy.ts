@@ -1,7 +1,7 @@
 import { readAmount, typedOf } from "./format.ts";
 import type { Policy } from "./words.ts";
 
-/** The fields of a budget policy as they are typed. */
+/** Fields of a budget policy, as typed. */
 export const POLICY_FIELDS = [
   {
     name: "budgetCents",
@@ -66,7 +66,7 @@ type Read =
   | { readonly ok: true; readonly values: PolicyValues }
   | { readonly ok: false; readonly errors: Partial<Record<PolicyField, string>> };
 
-/** Returns the typed policy, or its problems. Empty clears a limit; a budget can't be cleared. */
+/** Returns the typed policy, or its problems. An empty field clears a limit; a budget cannot be cleared. */
 export function readPolicy(input: TypedPolicy): Read {
   const errors: Partial<Record<PolicyField, string>> = {};
   const read = (name: PolicyField, kind: "amount" | "count"): number | null => {

@@ -1,7 +1,6 @@
 import type { IconName } from "./icons.tsx";
 import type { Rail } from "./words.ts";
 
-/** Presentation of a rail. */
 export interface ShownRail {
   readonly value: Rail;
   readonly label: string;

@@ -3,7 +3,7 @@ import { RAILS } from "./rails.ts";
 
 const OR = new Intl.ListFormat(undefined, { type: "disjunction" });
 
-/** Returns what restrictions do, in sentences; one that says so where they do nothing. */
+/** Returns the effects of restrictions as sentences, or one that says there are none. */
 export function restrictionSentences(
   { merchantCategories, rails, recipients }: Output<"getTeamRestrictions">,
   categoryNamed: (code: string) => string,

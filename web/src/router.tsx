@@ -31,7 +31,7 @@ const invite = createRoute({
   component: lazyRouteComponent(() => import("./pages/invite.tsx"), "AcceptInvite"),
 });
 
-/** Everything behind the sign-in. */
+/** Route of all pages behind the sign-in. */
 const app = createRoute({ getParentRoute: () => root, id: "app", component: Shell });
 const home = createRoute({
   getParentRoute: () => app,
@@ -49,7 +49,7 @@ const agent = createRoute({
   path: "/agents/$id",
   component: lazyRouteComponent(() => import("./pages/agent.tsx"), "AgentPage"),
 });
-/** A page behind the sign-in without the navigation. */
+/** Route of pages behind the sign-in without the navigation. */
 const alone = createRoute({ getParentRoute: () => root, id: "alone", component: ShellAlone });
 const card = createRoute({
   getParentRoute: () => alone,
@@ -139,7 +139,7 @@ const audit = createRoute({
   validateSearch: auditSearchIn,
   component: lazyRouteComponent(() => import("./pages/settings/audit.tsx"), "AuditLog"),
 });
-/** Any other address, in the frame with the navigation. */
+/** Route of unknown addresses, in the frame with the navigation. */
 const notFound = createRoute({ getParentRoute: () => app, path: "$", component: NotFound });
 
 const tree = root.addChildren([

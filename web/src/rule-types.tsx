@@ -22,7 +22,6 @@ import { RAIL_LIST } from "./rails.ts";
 
 interface FieldsProps<P> {
   readonly params: P;
-  /** Returns the problem of a parameter. */
   readonly problemAt: (param: string) => string | undefined;
   readonly onChange: (params: P) => void;
 }
@@ -30,14 +29,11 @@ interface FieldsProps<P> {
 interface ShownType<P> {
   /** Label in the menu of new rules. */
   readonly label: string;
-  /** Why a payment waits, and the same in two or three words. */
+  /** Why a payment waits, in a phrase and in two or three words. */
   readonly flag: string;
   readonly shortFlag: string;
-  /** Usual initial parameters. */
   readonly first: (timezone: string) => P;
-  /** Returns the rule as a sentence. */
   readonly sentence: (params: P) => string;
-  /** Fields of the rule's parameters. */
   readonly Fields: (props: FieldsProps<P>) => ReactElement | null;
 }
 
@@ -48,7 +44,7 @@ const UNITS = [
   ["second", 1],
 ] as const;
 
-/** `24 hours` as `1 day`. */
+/** Returns `1 day` for 24 hours. */
 export function spanOf(seconds: number): string {
   const [unit, size] = UNITS.find(([, each]) => seconds % each === 0 && seconds >= each) ?? UNITS[3];
   const count = seconds / size;
@@ -154,12 +150,12 @@ const TYPES: { readonly [T in RuleKind]: ShownType<ParamsOf<T>> } = {
 
 const isKind = (type: string): type is RuleKind => Object.hasOwn(TYPES, type);
 
-/** The types that a rule may have, as a menu shows them. */
+/** Types of rules, as options of a menu. */
 export const KINDS: readonly { readonly value: RuleKind; readonly label: string }[] = Object.keys(TYPES)
   .filter(isKind)
   .map((value) => ({ value, label: TYPES[value].label }));
 
-/** A new rule of a type, in the organization's time zone, or in the browser's where it has none. */
+/** Returns a new rule of a type, in the organization's time zone, or in the browser's if the organization has none. */
 export const newRule = <T extends RuleKind>(type: T, timezone: string | null): DraftOf<T> => ({
   id: null,
   key: newUuid(),
@@ -168,11 +164,13 @@ export const newRule = <T extends RuleKind>(type: T, timezone: string | null): D
   params: TYPES[type].first(timezone ?? Intl.DateTimeFormat().resolvedOptions().timeZone),
 });
 
-/** Returns a rule as a sentence. */
 export const sentenceOfRule = <T extends RuleKind>(rule: DraftOf<T>): string =>
   TYPES[rule.type].sentence(rule.params);
 
-/** Whether the audit log holds a rule of a type that this page knows: its parameters are as the service took them. */
+/**
+ * Whether a value of the audit log is a rule of a type that this page knows. Its parameters are those that the service
+ * accepted.
+ */
 export const isRule = (value: Readonly<Record<string, unknown>>): value is Rule =>
   typeof value["type"] === "string" && isKind(value["type"]);
 
@@ -186,7 +184,7 @@ const flagsOf = (type: string): Pick<ShownType<never>, "flag" | "shortFlag"> => 
   return type === "agent_threshold" ? THRESHOLD : { flag: type, shortFlag: type };
 };
 
-/** Why a payment waits, by the type of the rule that flagged it. */
+/** Returns why a payment waits, by the type of the rule that flagged it. */
 export const flagOf = (type: string): string => flagsOf(type).flag;
 
 /** Returns a flag in two or three words. */
@@ -197,7 +195,6 @@ interface RuleFieldsProps<T extends RuleKind> extends Pick<FieldsProps<never>, "
   readonly onChange: (rule: DraftOf<T>) => void;
 }
 
-/** Fields of a rule's parameters, by its type. */
 export function RuleFields<T extends RuleKind>({
   onChange,
   problemAt,
@@ -254,7 +251,7 @@ const entriesIn = ({ anyOf = [], noneOf }: ListParams): readonly string[] => non
 const listedAs = ({ noneOf }: ListParams, entries: string[]): ListParams =>
   noneOf === undefined ? { anyOf: entries } : { noneOf: entries };
 
-/** Turns a list into its complement. */
+/** Switch that inverts a list. */
 function AllBut({ onChange, params }: Omit<FieldsProps<ListParams>, "problemAt">): ReactElement {
   return (
     <Switch

@@ -5,7 +5,7 @@ export type SentRules = Input<"setTeamApprovalRules">["body"]["rules"];
 export type RuleKind = Rule["type"];
 export type ParamsOf<T extends RuleKind> = Extract<Rule, { readonly type: T }>["params"];
 
-/** A rule on the page, of one of these types: one that is new has no id yet. */
+/** Rule being edited, of one of these types. A new one has no id yet. */
 export type DraftOf<T extends RuleKind> = {
   readonly [K in T]: {
     readonly id: string | null;
@@ -18,13 +18,13 @@ export type DraftOf<T extends RuleKind> = {
 }[T];
 export type Draft = DraftOf<RuleKind>;
 
-/** Whether it can be sent: not while what was typed for a number is none. */
+/** Whether a draft can be sent: NaN marks a number field without a valid number. */
 export const isComplete = ({ params }: Draft): boolean =>
   Object.values(params).every((value) => !Number.isNaN(value));
 
 export const draftsOf = (rules: readonly Rule[]): readonly Draft[] =>
   rules.map((rule) => ({ ...rule, key: rule.id }));
 
-/** Returns the rules as the service takes them: existing ones with their ids, new ones without. */
+/** Returns the rules in the API's form: existing ones with their ids, new ones without. */
 export const sentOf = (drafts: readonly Draft[]): SentRules =>
   drafts.map(({ id, key: _key, ...rule }) => (id === null ? rule : { ...rule, id }));

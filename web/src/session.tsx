@@ -8,11 +8,11 @@ export type Me = Output<"getMe">;
 
 export const ME = ["me"] as const;
 
-/** Why the user was signed out, for the next sign-in. */
+/** Key of the reason for a sign-out, which the next sign-in shows. */
 const NOTE = ["signed out"] as const;
 const ENDED = "Your session has ended. Sign in again.";
 
-/** The signed-in user; null: none. */
+/** The signed-in user; null if nobody is. */
 export const meQuery = queryOptions({
   queryKey: ME,
   queryFn: async ({ client, signal }): Promise<Me | null> => {
@@ -25,18 +25,18 @@ export const meQuery = queryOptions({
 
 const LATER_TRIES_MAX = 5;
 
-/** Makes a query client whose data goes stale at once: a page shows the old data and reads it again. */
+/** Creates a query client. Stale data is shown while it is refetched. */
 export function newQueryClient(): QueryClient {
   const client: QueryClient = new QueryClient({
     queryCache: new QueryCache({
       onError: (error) => {
-        // A session that has ended elsewhere has ended here.
+        // A session that has ended elsewhere has ended here too.
         if (refusedIn(error)?.status === 401) signedOut(client);
       },
     }),
     defaultOptions: {
       queries: {
-        // The client tries again where that is right; after a longer wait it tries by itself.
+        // The API client retries by itself. Only a longer wait is left to the query.
         retry: (count, error) => refusedIn(error)?.code === "RATE_LIMITED" && count < LATER_TRIES_MAX,
         retryDelay: (_count, error) => 1_000 * (refusedIn(error)?.retryAfterSeconds ?? 1),
         staleTime: 5_000,
@@ -48,36 +48,36 @@ export function newQueryClient(): QueryClient {
 
 export const useSignedOutNote = (): string => useQueryClient().getQueryData<string>(NOTE) ?? "";
 
-/** Removes what a user saw who is not signed in any more. */
+/** Removes the data of a user who is no longer signed in. */
 export function signedOut(client: QueryClient, note = ENDED): void {
   if (client.getQueryData(ME) === null) return;
-  // An answer that is still on its way would show the pages again.
+  // A pending response would show the pages again.
   void client.cancelQueries({ queryKey: ME });
   client.setQueryData(NOTE, note);
   client.setQueryData(ME, null);
   client.removeQueries({ predicate: ({ queryKey }) => queryKey[0] !== ME[0] && queryKey[0] !== NOTE[0] });
 }
 
-/** Stores the user of a sign-in's answer, which saves reading it. */
+/** Stores the user from a sign-in's response, which saves a read. */
 export function signedIn(client: QueryClient, session: Output<"signIn">): void {
   const { organization, secondFactorEnrolment, user } = session;
   client.setQueryData(NOTE, "");
   client.setQueryData(ME, { organization, secondFactorEnrolment, user, stepUpExpiresAt: null });
 }
 
-const RETRY_MS = 5_000;
+const RETRY_INTERVAL_MS = 5_000;
 
 export const useSession = () =>
   useQuery({
     ...meQuery,
-    // An unreachable service may be reachable in a moment.
-    refetchInterval: ({ state }) => (state.status === "error" ? RETRY_MS : false),
+    // An unreachable service may soon be reachable again.
+    refetchInterval: ({ state }) => (state.status === "error" ? RETRY_INTERVAL_MS : false),
   });
 
 const MeContext = createContext<Me | null>(null);
 export const MeProvider = MeContext.Provider;
 
-/** The user, on the pages behind the sign-in. */
+/** Returns the signed-in user, on pages behind the sign-in. */
 export function useMe(): Me {
   const me = use(MeContext);
   if (me === null) throw new Error("no user is signed in here");
@@ -86,13 +86,11 @@ export function useMe(): Me {
 
 const RANK = { auditor: 0, member: 1, admin: 2, owner: 3 } as const;
 
-/** Whether the signed-in person's role is at least that. */
 export const useMay = (least: keyof typeof RANK): boolean => RANK[useMe().user.role] >= RANK[least];
 
-/** Whether the signed-in person sees the whole organization. */
 export const useSeesAll = (): boolean => useMe().user.binding.type === "organization";
 
-/** Signs out, and forgets. Where that fails it says why, and can be tried again. */
+/** Signs out and removes the user's data. If it fails, shows why and allows a retry. */
 export function useSignOut(): { readonly signOut: () => Promise<void>; readonly problem: string } {
   const client = useQueryClient();
   const [problem, setProblem] = useState("");

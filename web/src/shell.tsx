@@ -23,14 +23,13 @@ import { useNotifications, usePendingCount } from "./pending.ts";
 import { MeProvider, useMay, useMe, useSession, useSignOut } from "./session.tsx";
 import { StepUpProvider } from "./step-up.tsx";
 
-/** A signed-in user gets the pages, any other visitor the sign-in in their place; the address stays. */
+/** Shows the pages to a signed-in user, and the sign-in to any other visitor at the same address. */
 export const Shell = (): ReactElement => (
   <SignedIn>
     <Frame />
   </SignedIn>
 );
 
-/** A page behind the sign-in that has no navigation. */
 export const ShellAlone = (): ReactElement => (
   <SignedIn>
     <Outlet />
@@ -92,7 +91,7 @@ function Frame(): ReactElement {
   const [isMenuOpen, menu] = useDisclosure(false);
   const isAdmin = useMay("admin");
   const pending = usePendingCount();
-  // The page of one approval looks for itself, so that a link to it needs no stream.
+  // An approval's own page polls, so that a link to it needs no stream.
   useLive(!/^\/approvals\/./.test(pathname));
   useNotifications();
   useEffect(() => menu.close(), [pathname]);
@@ -157,7 +156,7 @@ function Frame(): ReactElement {
 interface NavItemProps {
   readonly item: NavItem;
   readonly isCurrent: boolean;
-  /** Empty for none. */
+  /** Number shown; empty for none. */
   readonly count: string;
 }
 
@@ -177,7 +176,7 @@ const Count = ({ of }: { readonly of: string }): ReactNode => (
   </Badge>
 );
 
-/** Within a thumb's reach on a phone. */
+/** Navigation at the bottom of a phone's screen. */
 function Tabs({ pathname, pending }: { readonly pathname: string; readonly pending: string }): ReactElement {
   return (
     <nav aria-label="Main, below" className="tabs">
@@ -252,7 +251,7 @@ const NAMES: Readonly<Record<string, string>> = {
   settings: "Settings",
 };
 
-/** The number of waiting approvals stands in the tab's title, which is seen from other tabs. */
+/** Shows the number of waiting approvals in the tab's title, which is visible from other tabs. */
 function useTitle(pathname: string, pending: string): void {
   useEffect(() => {
     const first = pathname.split("/")[1] ?? "";

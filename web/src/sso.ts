@@ -3,7 +3,7 @@ import { api } from "./api.ts";
 
 const PAGE = "sso-page";
 
-/** Goes to the identity provider, and remembers the page. Answers only where it can't. */
+/** Goes to the identity provider and remembers the current page. Returns only a refusal. */
 export async function goToProvider(body: { email: string } | { token: string }): Promise<Refused | null> {
   const begun = await api.startSso({ body });
   if (!begun.ok) return begun.refused;
@@ -13,7 +13,7 @@ export async function goToProvider(body: { email: string } | { token: string }):
   return null;
 }
 
-/** The page that a sign-in was begun on: a path of this origin. */
+/** Returns the page on which a sign-in began: a path of this origin. */
 export function pageBefore(): string {
   const page = sessionStorage.getItem(PAGE) ?? "/";
   sessionStorage.removeItem(PAGE);

@@ -8,14 +8,14 @@ import { Problem } from "./parts/problem.tsx";
 import { hasPasskeys, NO_PASSKEYS, PasskeyError, signByPasskey } from "./passkeys.ts";
 import { ME, useMe } from "./session.tsx";
 
-/** Asks for a second factor. Answers whether the session is stepped up now. */
+/** Asks for a second factor. Resolves to whether the session is now stepped up. */
 type StepUp = () => Promise<boolean>;
 
 const StepUpContext = createContext<StepUp>(() => Promise.resolve(false));
 
 export const useStepUp = (): StepUp => use(StepUpContext);
 
-/** One step-up dialog for all pages: a refused call continues once the factor is verified. */
+/** Provides one step-up dialog for all pages: a refused call continues once the factor is verified. */
 export function StepUpProvider({ children }: { readonly children: ReactNode }): ReactElement {
   const [isOpen, setOpen] = useState(false);
   const waiting = useRef<((done: boolean) => void)[]>([]);
@@ -131,7 +131,7 @@ function Factors({ onCancel, onDone }: FactorsProps): ReactElement {
   );
 }
 
-/** Null: it is done. */
+/** Steps up by code. Returns the problem; null on success. */
 async function stepUpByCode(code: string): Promise<string | null> {
   const answer = await api.stepUp({ body: { method: "totp", code } });
   return answer.ok ? null : sentenceOf(answer.refused);

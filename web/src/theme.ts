@@ -13,7 +13,7 @@ const indigo: MantineColorsTuple = [
   "#312e81",
 ];
 
-/** Tones of states, whose darkest is read on their lightest. */
+/** Colors of states. The darkest shade is legible on the lightest. */
 const yellow: MantineColorsTuple = [
   "#fefce8",
   "#fef3c7",
@@ -51,7 +51,7 @@ const red: MantineColorsTuple = [
   "#861313",
 ];
 
-/** Neutrals with a trace of blue, from the page's ground to its ink. */
+/** Neutrals with a trace of blue, from the page's background to its text. */
 const dark: MantineColorsTuple = [
   "#e6e9ef",
   "#c3c9d4",
@@ -122,7 +122,7 @@ export const theme = createTheme({
   },
 });
 
-/** Softer words that can still be read: 4.5 to 1 at least, on the page's ground. */
+/** Dimmed text colors with a contrast of at least 4.5 to 1 on the page's background. */
 export const variables: CSSVariablesResolver = () => ({
   variables: {},
   light: {

@@ -1,4 +1,4 @@
-/** The tools that an agent's key or a connected client may be scoped to, and what each is for. */
+/** Tools to which an agent's key or a connected client may be scoped, and the purpose of each. */
 export const TOOLS = [
   { value: "get_budget", label: "Read its budget" },
   { value: "check_payment", label: "Try a payment without making it" },

@@ -3,7 +3,6 @@ import { RAIL_LIST } from "./rails.ts";
 
 export type Query = NonNullable<Input<"listTransactions">["query"]>;
 
-/** Filters of the transactions, kept in the address bar. */
 export interface Filters extends Pick<
   Query,
   "agentId" | "projectId" | "teamId" | "type" | "range" | "status"
@@ -14,11 +13,11 @@ export interface Filters extends Pick<
   readonly to?: string;
   readonly minCents?: number;
   readonly maxCents?: number;
-  /** The transaction whose story is open. */
+  /** Transaction whose history is open. */
   readonly open?: string;
 }
 
-/** The new value of each filter; null clears it. */
+/** New value of each filter; null clears it. */
 export type FilterChange = { readonly [K in keyof Filters]?: Filters[K] | null };
 
 export const RANGE = ["7d", "30d", "90d", "all"] as const;
@@ -34,10 +33,10 @@ const cents = (input: unknown): number | undefined =>
 const day = (input: unknown): string | undefined =>
   typeof input === "string" && DAY.test(input) && !Number.isNaN(Date.parse(input)) ? input : undefined;
 
-/** Returns the filters of an address; other parameters are ignored. */
+/** Returns the filters of an address. Other parameters are ignored. */
 export function filtersIn(search: Readonly<Record<string, unknown>>): Filters {
   const found = {
-    // An address is read as JSON where it can be: a search for a number is one.
+    // The router parses parameters as JSON where possible, so a search for a number arrives as one.
     search: text(typeof search["search"] === "number" ? String(search["search"]) : search["search"]),
     agentId: text(search["agentId"]),
     projectId: text(search["projectId"]),

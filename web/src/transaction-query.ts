@@ -1,7 +1,7 @@
 import { instantsOf } from "./days.ts";
 import type { Filters, Query } from "./transaction-filters.ts";
 
-/** The filters as the service takes them, but for the search. */
+/** Returns the filters in the API's form, without the search. */
 export function queryOf(filters: Filters, timezone: string): Omit<Query, "search"> {
   const { from, maxCents, minCents, open: _open, search: _search, to, ...others } = filters;
   return {
@@ -12,7 +12,7 @@ export function queryOf(filters: Filters, timezone: string): Omit<Query, "search
   };
 }
 
-/** Returns the query with the search, as list and export take it. */
+/** Returns the query with the search, for list and export. */
 export const searchOf = (filters: Filters, timezone: string): Query => ({
   ...queryOf(filters, timezone),
   ...(filters.search === undefined ? {} : { search: filters.search }),

@@ -14,7 +14,7 @@ export type Policy = Output<"getAgentBudgetPolicy">;
 export type Member = Output<"listMembers">["members"][number];
 export type Rail = Transaction["rail"];
 
-/** Frequent reasons for a denial, phrased so that an agent knows what to do next. */
+/** Common reasons for a denial, phrased so that an agent knows what to do next. */
 export const REASONS = [
   "Too expensive: look for a cheaper offer.",
   "Not needed: go on without it.",
@@ -22,7 +22,7 @@ export const REASONS = [
   "Say more exactly what it is for, then ask again.",
 ] as const;
 
-/** A role as in "as a member". */
+/** Returns a role as in "as a member". */
 export const withArticle = (role: string): string => (role === "member" ? "a member" : `an ${role}`);
 
 export const ROLES = [

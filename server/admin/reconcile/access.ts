@@ -3,15 +3,15 @@ import { valueAt } from "../../../src/lib/value-at.ts";
 import { ACCESS_RECORDS, type AccessKind, type AccessProofs } from "../../../src/secrets/access-proofs.ts";
 import { ADVICE, type Difference } from "./difference.ts";
 
-/** An organization's record that decides who may do what, or where its events go. */
+/** Record of an organization that decides access, or where its events go. */
 export interface AccessRecord {
   readonly kind: ComparedKind;
   readonly record: { readonly _id: string };
 }
 
 /**
- * Nouns of the compared records, for messages. Records of events and deliveries are many and are checked when they are
- * sent; the other kinds belong to no organization.
+ * Nouns of the compared records, for messages. Events and deliveries are omitted because they are many and are checked
+ * when sent; other kinds belong to no organization.
  */
 const NOUNS = {
   user: "person",
@@ -29,13 +29,13 @@ const NOUNS = {
 } as const satisfies Partial<Record<AccessKind, Difference["of"]>>;
 export type ComparedKind = keyof typeof NOUNS;
 
-/** Kinds of records that are compared, each with the collection and the proof's path. */
+/** Kinds of compared records, each with its collection and the path of its proof. */
 export const COMPARED_KINDS = (Object.keys(NOUNS) as ComparedKind[]).map((kind) => ({
   kind,
   ...ACCESS_RECORDS[kind],
 }));
 
-/** Checks records against the MACs that the service made when it wrote them. */
+/** Compares records with the MACs that the service made when it wrote them. */
 export const compareAccess = (records: readonly AccessRecord[], proofs: AccessProofs): Difference[] =>
   records
     .filter(({ kind, record }) => !proofs.isGenuine(kind, record) || !hasOwnRules(kind, record))
@@ -53,7 +53,7 @@ export const compareAccess = (records: readonly AccessRecord[], proofs: AccessPr
       mayBeInFlight: false,
     }));
 
-/** The proof of rules and restrictions covers their hash. */
+/** Whether the contents match their hash. The proof of rules and restrictions covers only the hash. */
 function hasOwnRules(kind: AccessKind, record: object): boolean {
   const isHashed = (part: string, contents: string): boolean =>
     contentHash(valueAt(record, `${part}.${contents}`)) === valueAt(record, `${part}.contentHash`);

@@ -5,17 +5,17 @@ import type { AccountSnapshot } from "../../../src/messages/ledger.ts";
 import type { AgentSources } from "./sources.ts";
 import { ADVICE, type Difference } from "./difference.ts";
 
-/** Agents' records, against their actors and accounts. */
+/** Compares agents' records with their actors and accounts. */
 
-/** A finding about an agent, without the fields that all findings of the agent share. */
+/** A finding about an agent, without the fields common to all of its findings. */
 export type Found = Pick<Difference, "kind" | "of" | "id" | "what" | "expected" | "found" | "advice"> &
   Partial<Pick<Difference, "repair" | "mayBeInFlight" | "steady">>;
 
-/** Whether its actor has nothing left to do: it has ended, and the record answers for the agent. */
+/** Whether the agent's actor has ended, so that the record replaces it. */
 const isEnded = ({ archivedAt, walletDetached }: AgentDocument): boolean =>
   archivedAt !== null && walletDetached;
 
-/** An agent's actor, with its record and its account. */
+/** Compares an agent's actor with its record and its account. */
 export function compareLifecycle({ account, actor, agentId, record }: AgentSources): Found[] {
   const subject = { of: "agent", id: agentId, what: "the agent's actor", found: "none" } as const;
   if (actor === "silent") {
@@ -43,7 +43,6 @@ const lostRecord = (agentId: string): Found => ({
   advice: ADVICE.lostAgent,
 });
 
-/** Compares the agent's lifecycle in its record with its actor. */
 function compareLifecycleRecord(actor: AgentStateView, record: AgentDocument): Found[] {
   const summary = summarize(actor);
   const { archivedAt, authenticatedAt, keyId, name, revision, walletDetached } = summary;
@@ -57,7 +56,7 @@ function compareLifecycleRecord(actor: AgentStateView, record: AgentDocument): F
     target: {
       name,
       archivedAt,
-      // A record that does not show the first use has the next one ask the actor again.
+      // If the record lacks the first use, the next use asks the actor again.
       ...(firstUse === null ? {} : { authenticatedAt }),
       walletDetached,
       keyId,
@@ -75,7 +74,7 @@ function compareLifecycleRecord(actor: AgentStateView, record: AgentDocument): F
   });
 }
 
-/** Compares the money in the agent's record with the ledger. */
+/** Compares the money in an agent's record with the ledger. */
 export function compareAccountRecord(account: AccountSnapshot, record: AgentDocument): Found[] {
   const { policy, policyVersion, reservedCents, revision, spentCents, status } = account;
   const isOpen = status !== "closed" && record.archivedAt === null;
@@ -114,7 +113,10 @@ interface ComparedRecord {
   readonly repair: Difference["repair"];
 }
 
-/** The record is never below what is known to be written, and the same at the same revision. */
+/**
+ * Compares a record with its source. The record must be at least at the revision confirmed as written, and equal at the
+ * same revision.
+ */
 function compareAgentRecord(compared: ComparedRecord): Found[] {
   const { confirmedRevision, of, record, recordedRevision, repair, revision, shown, target } = compared;
   const found = { kind: "agent_record_differs", of: "agent", id: record._id } as const;
@@ -124,7 +126,7 @@ function compareAgentRecord(compared: ComparedRecord): Found[] {
     found: String(recordedRevision),
     steady: String(recordedRevision),
   };
-  // A busy agent's record is of another revision at the next look; one that stays ahead has no known cause.
+  // A busy agent's record has another revision at the next look. A record that stays ahead has no known cause.
   if (recordedRevision > revision)
     return [{ ...found, ...revisions, advice: ADVICE.ahead, mayBeInFlight: true }];
   if (recordedRevision < revision) {
@@ -137,7 +139,7 @@ function compareAgentRecord(compared: ComparedRecord): Found[] {
   });
 }
 
-/** The ledger follows the agent's actor in name, key and end. */
+/** Compares the name, key and status in the ledger with those of the agent's actor. */
 function compareFollowed(actor: AgentStateView, account: AccountSnapshot): Found[] {
   const { isArchived, keyId, name } = followedOf(actor);
   const target = { name, keyId: isArchived ? null : keyId, isClosed: isArchived };
@@ -156,11 +158,11 @@ function compareFollowed(actor: AgentStateView, account: AccountSnapshot): Found
   }));
 }
 
-/** With its fields in one order, independent of the writer. */
+/** Returns fields as JSON sorted by name, independent of the writer's order. */
 export const flat = (fields: object): string =>
   JSON.stringify(Object.entries(fields).toSorted(([one], [other]) => (one < other ? -1 : 1)));
 
-/** The fields that are not as they should be, with both. */
+/** Returns the differing fields with the expected and the actual value. */
 export function differing(
   expected: Readonly<Record<string, unknown>>,
   actual: Readonly<Record<string, unknown>>,

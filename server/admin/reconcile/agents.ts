@@ -21,9 +21,9 @@ import { ADVICE, type Difference, type DifferenceKind } from "./difference.ts";
 import { cents } from "../../../src/rails/findings.ts";
 
 /**
- * An agent's actor and its account with its record, and the account with the records of its payments. Actor and account were read
- * first. A payment that the ledger has let go of was written down before for good, and what it has open is known exactly; so what
- * they add up to agrees to the cent at any moment, however busy the agent is.
+ * Compares an agent's actor and account with its record, and the account with the records of its payments. Actor and
+ * account were read first. The record of a payment that the ledger dropped was final before, and open payments are
+ * known exactly, so the sums agree to the cent at any time, however busy the agent.
  */
 export function compareAgent(sources: AgentSources, proofs: RecordProofs | null): readonly Difference[] {
   const { agentId, record, transactions } = sources;
@@ -64,14 +64,17 @@ function compareMoney(sources: AgentSources, proofs: RecordProofs | null): Found
   ];
 }
 
-/** An agent whose account was dropped has come to its end: its records are all that there is, and agree among themselves. */
+/**
+ * Compares the records of an agent whose account was dropped. The agent is finished: its records are all there is and
+ * must agree with each other.
+ */
 function compareDropped(sources: AgentSources, proofs: RecordProofs | null): Found[] {
   const { agentId, record, transactions } = sources;
   const subject = { of: "agent", id: agentId } as const;
   if (record === null) return [];
   if (record.archivedAt === null) {
     const lost = { what: "the agent's account in its project's ledger", expected: "one", found: "none" };
-    // A create opens the account before the record is there; an archive writes the record before it closes the account.
+    // A create opens the account before the record exists; an archive writes the record before it closes the account.
     return [{ ...subject, ...lost, kind: "account_lost", advice: ADVICE.lostAccount, mayBeInFlight: true }];
   }
   const sequence = transactions.reduce((last, one) => Math.max(last, one.sequence), 0);
@@ -98,7 +101,7 @@ function compareDropped(sources: AgentSources, proofs: RecordProofs | null): Fou
   ];
 }
 
-/** Payments of an agent as the ledger knows them; without an account, as its records imply. */
+/** An agent's payments as the ledger knows them; without an account, as its records imply. */
 interface KnownPayments {
   readonly open: ReadonlyMap<string, OpenPaymentSnapshot>;
   readonly sequence: number;
@@ -109,7 +112,10 @@ interface KnownAccount extends KnownPayments {
   readonly profile: ReturnType<typeof profileIn>;
 }
 
-/** Every decision is numbered by the ledger: a gap is a record that is lost, a duplicate is no decision of the ledger. */
+/**
+ * Compares sequence numbers. The ledger numbers every decision: a gap is a lost record, and a duplicate was not decided
+ * by the ledger.
+ */
 function compareSequence(
   agentId: string,
   { open, sequence: last }: KnownPayments,
@@ -166,7 +172,10 @@ function compareSum(
     }));
 }
 
-/** With the first texts that it was accepted with; without proofs, with the first there are. Null: there are none. */
+/**
+ * Returns the payment with the first texts that match its proof, or without proofs with the first available ones; null
+ * if there are none.
+ */
 function wholeOf(
   payment: StoredPayment,
   known: readonly (PaymentTexts | null | undefined)[],
@@ -178,7 +187,7 @@ function wholeOf(
   return wholes.find((whole) => proofs === null || proofs.isAccepted(profile, whole)) ?? null;
 }
 
-/** The records of what the account has open. */
+/** Compares the account's open payments with their records. */
 function compareOpen(
   { open, profile }: KnownAccount,
   { approvals, texts, transactions }: AgentSources,
@@ -194,7 +203,7 @@ function compareOpen(
     const expected = transactionDocument(profile, payment);
     const found = compareRevised("payment", each, expected, record, PAYMENT_FIELDS);
     const approval = approvalDocument(profile, payment);
-    // An approval's record is written with its payment's; one that is gone while the payment is not was removed.
+    // An approval's record is written with its payment's. If only the approval's is missing, it was removed.
     const isApprovalMissing =
       approval === null || record === null
         ? []
@@ -264,7 +273,7 @@ const KINDS = {
 const comparable = (value: unknown): unknown =>
   typeof value === "object" && value !== null ? flat(value) : value;
 
-/** A record that is written by revisions, with what the ledger has at its own. */
+/** Compares a record written by revision with the ledger's state at the same revision. */
 function compareRevised<T extends TransactionDocument | ApprovalDocument>(
   of: "payment" | "approval",
   { confirmedRevision, payment }: OpenPaymentSnapshot,
@@ -292,7 +301,9 @@ function compareRevised<T extends TransactionDocument | ApprovalDocument>(
   });
 }
 
-/** Checks a payment that the ledger has closed: it has ended, its approval's record agrees, and both have valid proofs. */
+/**
+ * Checks a payment that the ledger has closed: it has ended, its approval's record agrees, and both have valid proofs.
+ */
 function compareClosed(
   { open, sequence }: KnownPayments,
   { approvals, approvalsRetainedSince, transactions }: AgentSources,

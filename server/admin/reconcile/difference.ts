@@ -3,54 +3,53 @@ import type { AgentProfile, AgentSummary } from "../../../src/domain/agent/state
 import type { RecordedCap } from "../../../src/domain/ledger/commands.ts";
 import type { AccountSummary } from "../../../src/domain/ledger/state.ts";
 
-/** Kinds of disagreement between books, by which of them is right. */
+/** Kinds of differences, by which source is right. */
 export type DifferenceKind =
-  /** A record without an actor, or an actor that gives no answer. */
+  /** A record without an actor, or an actor that does not answer. */
   | "actor_lost"
   | "actor_silent"
-  /** A project without a ledger, or a ledger that gives no answer. */
+  /** A project without a ledger, or a ledger that does not answer. */
   | "ledger_lost"
   | "ledger_silent"
-  /** An agent that is not archived, and of which its project's ledger knows nothing. */
+  /** An agent that is not archived and has no account in its project's ledger. */
   | "account_lost"
-  /** The ledger has another name, key or end of the agent than its actor. */
+  /** The ledger and the agent's actor differ in the agent's name, key or status. */
   | "account_differs"
   | "agent_record_lost"
   | "agent_record_differs"
   /** The sum of the agent's payments differs from what its account has spent and holds. */
   | "payments_sum_differs"
-  /** The sum of the accounts of a team or project differs from what was used under its cap. */
+  /** The sum of the accounts of a team or project differs from the usage under its cap. */
   | "totals_differ"
-  /** A cap, or the version of approval rules, that its record does not show. */
+  /** A cap or a version of approval rules that differs from the container's record. */
   | "container_record_differs"
-  /** A record that decides who may do what, and that something else than the service has changed. */
+  /** A record that decides access and was changed by something other than the service. */
   | "access_record_differs"
-  /** A payment that the ledger has decided, and of which there is no record. */
+  /** A payment that the ledger decided and that has no record. */
   | "payment_record_lost"
-  /** A record that the ledger has never decided, or another of the same number. */
+  /** A record of a payment that the ledger did not decide, or a duplicate of a number. */
   | "payment_record_unknown"
   | "payment_record_differs"
   | "approval_record_differs"
   | "card_ledger_differs"
-  /** Charges of a card issuer, and the payments on its cards. */
+  /** A difference between a card issuer's charges and the payments on its cards. */
   | "card_issuer_differs"
   | "chain_differs"
-  /** Transfers out of an agent's pocket, and its purchases. */
+  /** A difference between the transfers out of an agent's pocket and its purchases. */
   | "pocket_differs";
 
-/** Records that a repair may write, from the state of the actors. */
+/** Records that a repair may write, from the actors' state. */
 export type Repair =
   | {
       readonly kind: "agent_record";
       readonly agentId: string;
-      /** Null: not requested, or not available. */
+      /** Null if not requested or not available. */
       readonly agent: AgentSummary | null;
       readonly account: AccountSummary | null;
     }
   | { readonly kind: "cap"; readonly projectId: string; readonly recorded: RecordedCap }
   | { readonly kind: "payment_records"; readonly profile: AgentProfile; readonly payment: Payment };
 
-/** One thing that does not agree. */
 export interface Difference {
   readonly kind: DifferenceKind;
   readonly of:
@@ -65,25 +64,25 @@ export interface Difference {
     | "invite"
     | "webhook endpoint";
   readonly id: string;
-  /** The agent whose books are read again for the second look. */
+  /** Agent whose sources are read again for the second look. */
   readonly agentId: string | null;
   readonly projectId: string | null;
   readonly what: string;
   readonly expected: string;
   readonly found: string;
-  /** Advice to the operator. */
   readonly advice: string;
-  /** Null where projections can't decide that, or the actors themselves are in question. */
+  /** Null if records cannot settle the difference, or if the actors themselves are in question. */
   readonly repair: Repair | null;
-  /** Work under way can look the same for a while. */
+  /** Whether work in flight can temporarily look the same. */
   readonly mayBeInFlight: boolean;
   /**
-   * The part of a difference that stays equal while its agent goes on working; by default what is expected and found.
+   * Part of the difference that stays the same while the agent continues to work. Default: the expected and the found
+   * value.
    */
   readonly steady?: string;
 }
 
-/** Tells a difference that is still there from another one about the same thing. */
+/** Returns a key that tells whether a difference persists or a new one about the same subject replaced it. */
 export const signatureOf = ({ expected, found, id, kind, steady, what }: Difference): string =>
   JSON.stringify([kind, id, what, steady ?? [expected, found]]);
 

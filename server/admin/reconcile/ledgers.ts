@@ -9,7 +9,9 @@ import { cents } from "../../../src/rails/findings.ts";
 type Found = Pick<Difference, "kind" | "of" | "id" | "what" | "expected" | "found" | "advice"> &
   Partial<Pick<Difference, "repair" | "mayBeInFlight" | "steady">>;
 
-/** A project's ledger with itself, and with the records of its project and teams. It was read first. */
+/**
+ * Compares a project's ledger with itself, and with the records of its project and teams. The ledger was read first.
+ */
 export function compareProject(sources: ProjectSources): readonly Difference[] {
   const { projectId } = sources;
   const location = { agentId: null, projectId };
@@ -38,7 +40,7 @@ const named = (
   teamId === null ? { of: "project", id: projectId } : { of: "team", id: teamId };
 
 /**
- * Compares what was used under a cap with the accounts under it, as the ledger had both at one moment, and with the
+ * Compares the usage under a cap with the accounts under it, as the ledger had both at the same time, and with the
  * records of agents whose account was dropped.
  */
 function compareTotals({ droppedMc, projectId }: ProjectSources, { levels }: LedgerSource): Found[] {
@@ -63,7 +65,10 @@ function compareTotals({ droppedMc, projectId }: ProjectSources, { levels }: Led
   });
 }
 
-/** The container's record follows the ledger's caps, and may be ahead of the rules version that it knows. */
+/**
+ * Compares a container's record with its level. The record follows the ledger's caps, and its version of the rules may
+ * be ahead of the ledger's.
+ */
 function compareContainer({ project, projectId, teams }: ProjectSources, level: LevelSnapshot): Found[] {
   const subject = named(projectId, level);
   const record = level.teamId === null ? project : (teams.find(({ _id }) => _id === level.teamId) ?? null);

@@ -11,7 +11,10 @@ import { paymentIn } from "../../../src/store/records.ts";
 import { differing, type Found } from "./agent-records.ts";
 import { ADVICE } from "./difference.ts";
 
-/** Checks of records against the MACs that the service made when they were written: for what no actor knows, or knows any more. */
+/**
+ * Checks records against the MACs that the service made when it wrote them. Covers facts that no actor knows, or no
+ * longer knows.
+ */
 export class RecordProofs {
   readonly #payments: HmacPaymentProofs;
   readonly #agents: AgentProofs;
@@ -26,7 +29,7 @@ export class RecordProofs {
     this.access = new AccessProofs(masterKey.macs("access-proofs"));
   }
 
-  /** Verifies the agent's place, scopes, wallet and key hash. */
+  /** Verifies the agent's container, scopes, wallet and key hash. */
   compareAgent(record: AgentDocument): Found[] {
     const { _id, key } = record;
     const found = {
@@ -49,7 +52,7 @@ export class RecordProofs {
     return this.#payments.isAccepted(payer, payment);
   }
 
-  /** Checks the request of a payment, with its idempotency key and purpose, and the person who decided on it. */
+  /** Verifies a payment's request, idempotency key and purpose, and the person who decided on it. */
   comparePayment(record: TransactionDocument, approval: ApprovalDocument | null): Found[] {
     const payment = paymentIn(record, approval);
     const ended = {
@@ -57,7 +60,7 @@ export class RecordProofs {
       found: "changed since",
       advice: ADVICE.closedPayment,
     } as const;
-    // The service itself has refused it for want of a proof.
+    // The service itself refused this payment for lack of a proof.
     const isRefused = record.denialReason === FORGED.reason;
     const order: Found[] =
       isRefused || this.#payments.isAccepted(record, payment)

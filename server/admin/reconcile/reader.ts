@@ -27,40 +27,43 @@ import { RAIL_FOLDERS } from "../../../src/rails/rails.ts";
 import type { AgentSources, LedgerSource, ProjectSources } from "./sources.ts";
 import { type AccessRecord, COMPARED_KINDS } from "./access.ts";
 
-/** One call to an actor; one that no worker has cached is replayed from its history first. */
-const ACTOR_MS = 20_000;
-/** Accounts in one answer of a ledger. */
+/** Timeout of one call to an actor. An actor that no worker has cached is replayed from its history first. */
+const ACTOR_TIMEOUT_MS = 20_000;
+/** Maximum accounts in one response of a ledger. */
 const ACCOUNTS_AT_ONCE = 250;
-/** A ledger is read again where an account was dropped meanwhile, so often. */
+/** Maximum reads of a ledger. It is read again if an account was dropped during the read. */
 const READS_MAX = 10;
-/** Ids in one query. */
+/** Maximum ids in one query. */
 const IDS_AT_ONCE = 1_000;
 
-/** The part of the books that a second look reads. */
+/** Subset of an organization that a second look reads. */
 export interface Focus {
   readonly agentIds: ReadonlySet<string>;
   readonly projectIds: ReadonlySet<string>;
   readonly paymentIds: ReadonlySet<string>;
 }
 
-/** All sources that are compared for an organization, or for a focus on it. */
+/** Sources to compare for an organization, or for a focus on it. */
 export interface OrganizationSources {
   readonly agents: readonly AgentSources[];
   readonly projects: readonly ProjectSources[];
   readonly payments: readonly PaymentEntry[];
-  /** Differences between each rail's books and the payments; a text: the books could not be read, and why. */
+  /** Differences between each rail's books and the payments, or a text that says why the books could not be read. */
   readonly onRails: readonly (readonly [RailReconciliation, readonly RailFinding[] | string])[];
-  /** Records that decide who may do what, with their proofs: all of them, whatever the focus. */
+  /** All records that decide access, with their proofs, whatever the focus. */
   readonly access: readonly AccessRecord[];
 }
 
-/** Parts that only the master key opens; null without it. */
+/** Values that need the master key; null without it. */
 export interface OpenedByKey {
   readonly pocketKey: KeyObject | null;
   readonly cardConnections: CardConnections | null;
 }
 
-/** Reads ledgers, agents' actors, records and the rails' books, in that order: what comes later in a payment's life is read earlier. */
+/**
+ * Reads ledgers, agents' actors, records and the rails' books, in that order: later stages of a payment's life are read
+ * earlier.
+ */
 export class SourceReader {
   readonly #db: Db;
   readonly #collections: Collections;
@@ -70,7 +73,7 @@ export class SourceReader {
   readonly #pocketKeys: PocketKeys | null;
   readonly #cardConnections: CardConnections | null;
 
-  /** Without the pockets' key, their addresses are those of what they have signed. */
+  /** Without the pockets' key, their addresses are derived from what they have signed. */
   constructor(
     { addresses, db, temporal }: Connections,
     env: NodeJS.ProcessEnv,
@@ -121,7 +124,7 @@ export class SourceReader {
 
   async #access(organizationId: string): Promise<AccessRecord[]> {
     const found = COMPARED_KINDS.map(async ({ collection, kind, path }) => {
-      // Not there, for rules and restrictions that were never set; a proof that was struck from any other record is a difference.
+      // Rules and restrictions may never have been set. For any other record a missing proof is a difference.
       const [part = ""] = path.split(".");
       const some = path === "proof" ? {} : { [part]: { $exists: true } };
       const records = this.#db.collection<{ readonly _id: string }>(collection);
@@ -131,7 +134,7 @@ export class SourceReader {
     return (await Promise.all(found)).flat();
   }
 
-  /** Agents with the projects they are in. One whose record is lost is known by its payments. */
+  /** Returns agents with their projects. An agent whose record is lost is found through its payments. */
   async #projectIdsByAgent(
     organizationId: string,
     focus: Focus | null,
@@ -167,7 +170,6 @@ export class SourceReader {
     return [...new Set([...recorded.map(({ _id }) => _id), ...named])];
   }
 
-  /** Returns the number of agents to read, for a progress line. */
   countAgents(organizationId: string): Promise<number> {
     return this.#collections.agents.countDocuments({ organizationId });
   }
@@ -214,7 +216,7 @@ export class SourceReader {
   async #ask<T>(workflowId: string, query: string, ...args: unknown[]): Promise<T | "lost" | "silent"> {
     const handle = this.#temporal.workflow.getHandle(workflowId);
     try {
-      return await this.#temporal.withDeadline(Date.now() + ACTOR_MS, () =>
+      return await this.#temporal.withDeadline(Date.now() + ACTOR_TIMEOUT_MS, () =>
         handle.query<T, unknown[]>(query, ...args),
       );
     } catch (error) {
@@ -223,7 +225,10 @@ export class SourceReader {
     }
   }
 
-  /** All pages, with no account dropped between the first and the last: levels and accounts are of one another. */
+  /**
+   * Reads all pages of a ledger. Starts again if an account was dropped in between, so that levels and accounts are
+   * consistent.
+   */
   async #ledger(projectId: string): Promise<LedgerSource | "lost" | "silent"> {
     for (let read = 1; ; read += 1) {
       const accounts = new Map<string, AccountSnapshot>();

@@ -22,18 +22,18 @@ import { SourceReader, type Focus, type OrganizationSources } from "./reader.ts"
 import { recordRepairs, type Repaired, repairAll } from "./repair.ts";
 
 export interface ReconcileOptions {
-  /** Null: all of them. */
+  /** Null for all organizations. */
   readonly organizationId: string | null;
   readonly repair: boolean;
-  /** Maximum time that work in progress may look like a difference. */
+  /** Maximum time for which work in flight may look like a difference. */
   readonly patienceMs: number;
   readonly onProgress: (line: string) => void;
-  /** Only tests set it. */
+  /** Set only by tests. */
   readonly cardIssuers?: readonly CardIssuerKind[];
 }
 
-/** The first look again; each pause is twice the one before. */
-const RECHECK_MIN_MS = 1_000;
+/** Delay before the second look. Each further delay doubles. */
+const FIRST_RECHECK_DELAY_MS = 1_000;
 const AGENTS_PER_PROGRESS = 500;
 
 export interface Reconciled {
@@ -41,23 +41,21 @@ export interface Reconciled {
   readonly agents: number;
   readonly payments: number;
   readonly projects: number;
-  /** Found, whether repaired or not. */
+  /** All differences found, repaired or not. */
   readonly differences: readonly Difference[];
   readonly repaired: readonly Repaired[];
-  /** Differences that remain. */
   readonly left: readonly Difference[];
-  /** Comparisons that could not be made, with their reasons. */
+  /** Comparisons that could not be made, with the reasons. */
   readonly notes: readonly string[];
 }
 
 /**
- * `reconcile`: compares what agents' actors and projects' ledgers say with each other and with the records, and all payments with what
- * the rails have really done. Reads only, but for `repair`.
+ * `reconcile`: compares agents' actors and projects' ledgers with each other and with the records, and all payments
+ * with what the rails executed. Writes only with `repair`.
  */
 export const reconcile = (env: NodeJS.ProcessEnv, options: ReconcileOptions): Promise<Reconciled> =>
   connected(env, (connections) => reconcileOn(connections, env, options));
 
-/** Reconciles on open connections. */
 export async function reconcileOn(
   connections: Connections,
   env: NodeJS.ProcessEnv,
@@ -113,7 +111,10 @@ interface RepairedIn {
   readonly organizationId: string;
 }
 
-/** Before anything is read: no repair is made without its audit entry. Null: there is none, and none is needed. */
+/**
+ * Returns the master key before anything is read, since no repair is made without its audit entry. Null if there is
+ * none and none is needed.
+ */
 async function masterKeyFor(
   db: Db,
   env: NodeJS.ProcessEnv,
@@ -124,7 +125,7 @@ async function masterKeyFor(
   return masterKey;
 }
 
-/** Repairs, then compares again what could not be repaired: it may have followed from what was. */
+/** Repairs, then compares again what could not be repaired, since that may have been a consequence. */
 async function repaired(
   { db, masterKey, organizationId }: RepairedIn,
   run: OrganizationRun,
@@ -136,7 +137,10 @@ async function repaired(
   return { ...found, ...outcome, left };
 }
 
-/** One organization: a look at everything, and further ones at what differs, until it is certain or gone. */
+/**
+ * Comparison of one organization: one look at everything, then further looks at the differences until each is confirmed
+ * or gone.
+ */
 class OrganizationRun {
   readonly #reader: SourceReader;
   readonly #proofs: RecordProofs | null;
@@ -178,14 +182,14 @@ class OrganizationRun {
   }
 
   /**
-   * Returns the differences that a second look confirms; those that work in progress can look like must stay until
-   * the patience ends.
+   * Returns the differences that a second look confirms. A difference that work in flight can cause must persist for
+   * `patienceMs`.
    */
   async certain(found: readonly Difference[]): Promise<readonly Difference[]> {
     let suspects = found;
     const certain: Difference[] = [];
     const end = Date.now() + this.#options.patienceMs;
-    for (let pauseMs = RECHECK_MIN_MS; suspects.length > 0; pauseMs *= 2) {
+    for (let pauseMs = FIRST_RECHECK_DELAY_MS; suspects.length > 0; pauseMs *= 2) {
       const isLast = Date.now() + pauseMs >= end;
       this.#say(`${String(suspects.length)} differences are checked again`);
       await sleep(Math.max(0, Math.min(pauseMs, end - Date.now())));
@@ -204,7 +208,7 @@ class OrganizationRun {
   }
 }
 
-/** If no actor answers at all, it is no difference of theirs. */
+/** Throws if no actor answers at all, since then the actors are not what is wrong. */
 function refuseSilence(agents: readonly AgentSources[]): void {
   if (agents.length === 0 || agents.some(({ actor }) => actor !== "silent")) return;
   throw new AdminError("No actor answers. Check that a worker runs on this task queue.");

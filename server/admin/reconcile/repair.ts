@@ -5,15 +5,14 @@ import type { MasterKey } from "../../../src/secrets/master-key.ts";
 import { recordCommand } from "../record-command.ts";
 import type { Difference, Repair } from "./difference.ts";
 
-/** The outcome of a repair. */
 export interface Repaired {
   readonly id: string;
   readonly did: string;
 }
 
 /**
- * Writes records as the actors had them, once for each record however much of it differs. Never over a later revision, so that
- * nothing is undone which an agent has done meanwhile. Returns what was repaired, and what could not be repaired.
+ * Writes records from the actors' state, once for each record whatever the number of its differences. Never overwrites
+ * a later revision, so that no newer change is undone. Returns what was repaired and what could not be.
  */
 export async function repairAll(
   db: Db,
@@ -41,10 +40,9 @@ export async function repairAll(
   return { repaired, left };
 }
 
-/** Repairs that one entry names; an organization with more of them gets several. */
+/** Maximum repairs in one audit entry. An organization with more gets several. */
 const REPAIRS_PER_ENTRY = 1_000;
 
-/** Writes an organization's repairs into its audit log. */
 export async function recordRepairs(
   db: Db,
   masterKey: MasterKey,

@@ -8,38 +8,41 @@ import type { PaymentTexts } from "../../../src/domain/ledger/payment.ts";
 import type { AgentStateView } from "../../../src/messages/agent.ts";
 import type { AccountSnapshot, LevelSnapshot } from "../../../src/messages/ledger.ts";
 
-/** What is compared, as it was read; plain data. */
-
-/** What there is of an agent. Its actor and its account were read before its records. */
+/** Sources of an agent. Its actor and its account were read before its records. */
 export interface AgentSources {
   readonly agentId: string;
   /** `lost`: there is no such actor; `silent`: it did not answer. */
   readonly actor: AgentStateView | "lost" | "silent";
-  /** `none`: its project's ledger has none; `unknown`: there is no ledger to ask. */
+  /** `none`: not in the project's ledger; `unknown`: there is no ledger to ask. */
   readonly account: AccountSnapshot | "none" | "unknown";
-  /** The texts of payments whose ledger has dropped them, by transaction id, as the workflows have them that wait with the payments. */
+  /**
+   * Texts of payments that their ledger has dropped, by transaction id. Read from the workflows that still wait for
+   * these payments.
+   */
   readonly texts: ReadonlyMap<string, PaymentTexts>;
   readonly record: AgentDocument | null;
   readonly transactions: readonly TransactionDocument[];
   readonly approvals: readonly ApprovalDocument[];
-  /** Of payments that were made before, and have ended, approvals may have been removed; null: of none. */
+  /**
+   * Approvals of payments that were created before this time and have ended may have been removed; null if none were.
+   */
   readonly approvalsRetainedSince: Date | null;
 }
 
-/** A project's ledger: its levels at one moment, and each account at a moment of its own. */
+/** A project's ledger: all levels at one time, each account at a time of its own. */
 export interface LedgerSource {
-  /** The project, and teams that a cap, rules or an account were ever under. */
+  /** The project, and every team that ever had a cap, rules or an account. */
   readonly levels: readonly LevelSnapshot[];
   readonly accounts: ReadonlyMap<string, AccountSnapshot>;
 }
 
-/** A project. Its ledger was read before its records. */
+/** Sources of a project. Its ledger was read before its records. */
 export interface ProjectSources {
   readonly organizationId: string;
   readonly projectId: string;
   /** `lost`: there is no such ledger; `silent`: it did not answer. */
   readonly ledger: LedgerSource | "lost" | "silent";
-  /** What the records say that agents without an account have spent, by team. */
+  /** Spending by agents without an account, according to the records, by team. */
   readonly droppedMc: ReadonlyMap<string, number>;
   readonly project: ContainerDocument | null;
   readonly teams: readonly ContainerDocument[];

@@ -4,7 +4,6 @@ import type { Reconciled } from "./reconcile.ts";
 export const plural = (count: number, noun: string): string =>
   `${String(count)} ${noun}${count === 1 ? "" : "s"}`;
 
-/** Returns the report for an operator. */
 export function reconciledText(result: Reconciled): string {
   const { agents, differences, left, notes, organizations, payments, projects, repaired } = result;
   const read = [
@@ -25,7 +24,6 @@ export function reconciledText(result: Reconciled): string {
   ].join("\n");
 }
 
-/** One difference, in lines. */
 export const differenceText = ({ advice, expected, found, id, kind, of, what }: Difference): string =>
   [
     `${kind}: ${of} ${id}`,
@@ -35,7 +33,7 @@ export const differenceText = ({ advice, expected, found, id, kind, of, what }: 
     `  to do     ${advice}`,
   ].join("\n");
 
-/** Returns a difference as programs read it. */
+/** Returns a difference in the machine-readable form. */
 export const shownDifference = ({ advice, expected, found, id, kind, of, repair, what }: Difference) => ({
   kind,
   of,
@@ -47,7 +45,6 @@ export const shownDifference = ({ advice, expected, found, id, kind, of, repair,
   repairable: repair !== null,
 });
 
-/** Returns the result as one JSON object. */
 export function reconciledJson(result: Reconciled): string {
   return JSON.stringify({
     ...result,

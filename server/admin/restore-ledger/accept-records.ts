@@ -12,14 +12,14 @@ import { plural } from "../reconcile/text.ts";
 
 export interface AcceptOptions {
   readonly projectId: string;
-  /** False: only says what the records lack. */
+  /** False for a dry run that reports what the records lack. */
   readonly isConfirmed: boolean;
 }
 
-/** Payments of an agent that its records lack and its project's ledger has. */
+/** Payments of an agent that the ledger has and the records lack. */
 export interface Lacking {
   readonly agentId: string;
-  /** Null: the agent has no record, so it can't pay. */
+  /** Null if the agent has no record and therefore cannot pay. */
   readonly payments: number | null;
 }
 
@@ -31,17 +31,16 @@ export interface Accepted {
   readonly lacking: readonly Lacking[];
 }
 
-/** Accounts in one answer of a ledger. */
+/** Maximum accounts in one response of a ledger. */
 const ACCOUNTS_AT_ONCE = 250;
 
 /**
- * `accept-records`: lets a project's ledger go on whose records were restored from a backup that is older than it. What they have lost stays
- * lost, and goes on counting.
+ * `accept-records`: lets a project's ledger continue with records restored from an older backup. Payments lost from the
+ * records stay lost and continue to count.
  */
 export const acceptRecords = (env: NodeJS.ProcessEnv, options: AcceptOptions): Promise<Accepted> =>
   connected(env, (connections) => acceptRecordsOn(connections, env, options));
 
-/** Accepts the records on open connections. */
 export async function acceptRecordsOn(
   connections: Connections,
   env: NodeJS.ProcessEnv,
@@ -84,7 +83,10 @@ async function accountsOf(actors: TemporalActors, projectId: string): Promise<re
   return accounts;
 }
 
-/** Payments are numbered by their agent's account, and each has a record once it was answered. */
+/**
+ * Compares records with accounts. Payments are numbered by their agent's account, and each has a record once it was
+ * answered.
+ */
 async function lackingIn(
   { agents, transactions }: Pick<Collections, "agents" | "transactions">,
   accounts: readonly AccountSnapshot[],
@@ -106,7 +108,6 @@ async function lackingIn(
   });
 }
 
-/** Returns the report for an operator. */
 export const acceptedText = ({
   isDone,
   lacking,

@@ -26,29 +26,26 @@ import type { Connections } from "../../../src/store/connections.ts";
 import { AdminError } from "../connecting.ts";
 import { ACTORS_AT_ONCE } from "../reconcile/actors-at-once.ts";
 
-/** Records of a project whose ledger is lost. */
-
-/** One call to an actor; one that no worker has cached is replayed from its history first. */
-const ACTOR_MS = 20_000;
-/** Ids in one query. */
+/** Timeout of one call to an actor. An actor that no worker has cached is replayed from its history first. */
+const ACTOR_TIMEOUT_MS = 20_000;
+/** Maximum ids in one query. */
 const IDS_AT_ONCE = 1_000;
 
 /**
- * Of what was written so shortly before the last record, it is unknown whether it was published, too: it is published again,
- * which is idempotent. At most so much, the newest.
+ * A record written within this time before the newest one may not have been published. Such records are published
+ * again, which is idempotent, up to the newest `UNCONFIRMED_MAX`.
  */
 const UNCONFIRMED_MS = 60_000;
 const UNCONFIRMED_MAX = 500;
-/** Names in a message. */
+/** Maximum names in a message. */
 const NAMED_MAX = 10;
 
 export interface RecordsRead {
   readonly recorded: RecordedProject;
-  /** Remarks for the operator. */
   readonly notes: readonly string[];
 }
 
-/** A payment's record as far as it counts, whatever becomes of it. */
+/** Fields of a payment's record that count, whatever its outcome. */
 type Counted = Pick<
   TransactionDocument,
   | "_id"
@@ -83,7 +80,7 @@ const COUNTED = {
   "ledgerState.phase": 1,
 } as const;
 
-/** Throws `AdminError` where records lack what a ledger can't be without. */
+/** Reads a project's records. Throws `AdminError` if they lack facts that a ledger needs. */
 export async function readRecords(
   { db, temporal }: Pick<Connections, "db" | "temporal">,
   project: ProjectDocument,
@@ -137,12 +134,12 @@ const levelOf = (container: ContainerDocument): RecordedLevel => ({
   rulesVersion: rulesRevisionOf(container),
 });
 
-/** The offsets are worked out anew: those of its record may have run out. */
+/** Computes the time zone's offsets anew, since those of the record may have expired. */
 function calendarOf({ calendar = UTC_CALENDAR }: ProjectDocument): Calendar {
   return { ...calendar, ...zoneAround(calendar.timezone, new Date()) };
 }
 
-/** Nothing is left to do of it, and its record says so. */
+/** Whether an agent is finished and its record shows that. */
 const isDropped = (
   { reservedCents, spentCents }: AgentDocument,
   { isArchived, payments: { open, ...sums } }: RecordedAccount,
@@ -152,7 +149,10 @@ const isDropped = (
   spentCents === usedCents(sums.spentMc) &&
   reservedCents === usedCents(sums.reservedMc);
 
-/** Name and key are its actor's, where that runs and is not behind its record, as in an engine from a backup; else its record's. */
+/**
+ * Returns an agent's account. Its name and key are the actor's, if the actor runs and is not behind the record (as in
+ * an engine restored from a backup); otherwise the record's.
+ */
 function accountOf(
   agent: AgentDocument,
   rulesVersion: number,
@@ -173,7 +173,7 @@ function accountOf(
     policy,
     policyVersion,
     rulesVersion,
-    // The first policy the wallet gets when it is deployed.
+    // A wallet is deployed with its first policy.
     isUnmirrored: agent.wallet !== null && policyVersion > 1,
     recordedRevision: accountRevision,
     knownRevision: Math.max(accountRevision, actor?.statusRevision ?? 0),
@@ -182,7 +182,7 @@ function accountOf(
   };
 }
 
-/** Versions of agents' restrictions; agents that never had any are missing. */
+/** Returns the versions of agents' restrictions. Agents that never had any are omitted. */
 async function rulesVersionsOf(
   { ruled }: Collections,
   organizationId: string,
@@ -192,24 +192,22 @@ async function rulesVersionsOf(
   return new Map(found.map((level) => [level._id, rulesRevisionOf(level)]));
 }
 
-/** The actors of agents that have one. */
+/** Returns the state of the agents' actors, for agents that have one. */
 async function askActors(
   temporal: Client,
   agents: readonly AgentDocument[],
 ): Promise<ReadonlyMap<string, AgentStateView>> {
-  const approvalIds = agents.filter(
-    ({ archivedAt, walletDetached }) => archivedAt === null || !walletDetached,
-  );
-  const answers = await pLimit(ACTORS_AT_ONCE).map(approvalIds, async ({ _id: agentId }) => {
+  const withActor = agents.filter(({ archivedAt, walletDetached }) => archivedAt === null || !walletDetached);
+  const answers = await pLimit(ACTORS_AT_ONCE).map(withActor, async ({ _id: agentId }) => {
     const handle = temporal.workflow.getHandle(agentWorkflowId(agentId));
     try {
-      return await temporal.withDeadline(Date.now() + ACTOR_MS, () =>
+      return await temporal.withDeadline(Date.now() + ACTOR_TIMEOUT_MS, () =>
         handle.query<AgentStateView>(STATE_QUERY),
       );
     } catch (error) {
       if (error instanceof WorkflowNotFoundError || error instanceof QueryRejectedError) return null;
       throw new AdminError(
-        `The actor of agent ${agentId} gives no answer; does a worker run? Nothing was done.`,
+        `The actor of agent ${agentId} does not answer; does a worker run? Nothing was done.`,
       );
     }
   });
@@ -263,7 +261,7 @@ function unconfirmed(recent: readonly { readonly id: string; readonly at: number
     .map(({ id }) => id);
 }
 
-/** Payments with something left to do, with their approvals. */
+/** Returns the unfinished payments with their approvals. */
 async function wholePayments(
   { approvals, transactions }: Collections,
   ids: readonly string[],
@@ -287,7 +285,7 @@ async function wholePayments(
   return whole;
 }
 
-/** A ledger that lacked what is open would let it be spent again. */
+/** Throws if open payments are missing: a ledger without them would let the same budget be spent again. */
 function refuse(what: string, ids: readonly string[]): void {
   if (ids.length === 0) return;
   const named = ids.slice(0, NAMED_MAX).join(", ");

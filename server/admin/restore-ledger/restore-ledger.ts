@@ -23,19 +23,24 @@ import { readRecords } from "./records.ts";
 
 export interface RestoreOptions {
   readonly projectId: string;
-  /** False: only says what it would restore. */
+  /** False for a dry run that reports what would be restored. */
   readonly isConfirmed: boolean;
-  /** Maximum time that work in progress may look like a difference in the comparison at the end; null: nothing is compared. */
+  /**
+   * Maximum time for which work in flight may look like a difference in the final comparison; null for no comparison.
+   */
   readonly patienceMs: number | null;
   readonly onProgress: (line: string) => void;
 }
 
 /**
- * A payment that the lost ledger decided is sent within 1 s (`src/payments/sending.ts`), and recorded by its sender within 5 s after that. Only
- * then are the records all that is known.
+ * Time after which records contain all that is known. A payment decided by the lost ledger is sent within 1 s
+ * (`src/payments/sending.ts`) and recorded by its sender within 5 s after that.
  */
 const QUIET_MS = 10_000;
-/** A ledger that ended longer ago is not waited for, however far the clocks of this machine and the engine are apart. */
+/**
+ * Age of a ledger's end beyond which there is no wait, allowing for clock differences between this machine and the
+ * engine.
+ */
 const LONG_AGO_MS = 120_000;
 
 export interface Restored {
@@ -48,25 +53,25 @@ export interface Restored {
   readonly droppedAccounts: number;
   readonly caps: number;
   readonly totals: Totals;
-  /** Payments that are executed again, by outcome. */
+  /** Payments that are executed again, by state. */
   readonly open: Readonly<Record<"held" | "sending" | "following" | "done", number>>;
   readonly notes: readonly string[];
-  /** Facts that no record has. */
+  /** Facts that no record contains. */
   readonly notKnown: readonly string[];
-  /** Of the whole organization, once the ledger runs; null: it was not started, or nothing was compared. */
+  /** Differences in the whole organization once the ledger runs; null if it was not started or nothing was compared. */
   readonly differences: readonly Difference[] | null;
 }
 
 /**
- * `restore-ledger`: restarts the ledger of a project from its records where it was ended by hand or lost with its engine. One
- * that runs from a backup, behind its records, it ends first; it refuses while another runs.
+ * `restore-ledger`: restarts a project's ledger from its records after it was ended by hand or lost with its engine.
+ * Ends a ledger that runs from a backup and is behind its records; refuses while any other runs.
  */
 export const restoreLedger = (env: NodeJS.ProcessEnv, options: RestoreOptions): Promise<Restored> =>
   connected(env, (connections) => restoreLedgerOn(connections, env, options));
 
 type RestoreAllOptions = Pick<RestoreOptions, "isConfirmed" | "onProgress">;
 
-/** Ledgers restored at the same time: each waits some seconds until nothing of its project is in flight. */
+/** Ledgers restored concurrently. Each waits some seconds until nothing in its project is in flight. */
 const LEDGERS_AT_ONCE = 50;
 
 /** Results for all projects whose ledger did not run, or ran behind its records. */
@@ -76,11 +81,10 @@ export interface RestoredAll {
   readonly refused: readonly { readonly projectId: string; readonly reason: string }[];
 }
 
-/** `restore-ledger --all`, after Temporal was restored from a backup. It compares nothing. */
+/** `restore-ledger --all`: restores all ledgers after Temporal was restored from a backup. Compares nothing. */
 export const restoreLedgers = (env: NodeJS.ProcessEnv, options: RestoreAllOptions): Promise<RestoredAll> =>
   connected(env, (connections) => restoreLedgersOn(connections, env, options));
 
-/** Restores all ledgers on open connections. */
 export async function restoreLedgersOn(
   connections: Connections,
   env: NodeJS.ProcessEnv,
@@ -106,7 +110,6 @@ export async function restoreLedgersOn(
   return { restored, refused };
 }
 
-/** Restores a ledger on open connections. */
 export async function restoreLedgerOn(
   connections: Connections,
   env: NodeJS.ProcessEnv,
@@ -114,14 +117,14 @@ export async function restoreLedgerOn(
 ): Promise<Restored> {
   const { db, temporal } = connections;
   const { isConfirmed, onProgress, patienceMs, projectId } = options;
-  // Before anything is read: nothing is begun without its audit entry.
+  // Checked first, since nothing begins without its audit entry.
   const masterKey = isConfirmed ? await requireMasterKey(env) : null;
   if (masterKey !== null) await verifyMasterKey(db, masterKey);
   const project = await collectionsOf(db).projects.findOne({ _id: projectId });
   if (project === null) throw new AdminError(`There is no project ${projectId}.`);
   const actors = new TemporalActors(new TemporalCalls(temporal, connections.addresses.taskQueue));
   const lost = await lostLedger(connections, actors, options);
-  onProgress("the records are read");
+  onProgress("reading the records");
   const { notes, recorded } = await readRecords(connections, project);
   const now = Date.now();
   const ledger = restoredLedger(recorded, now);
@@ -131,13 +134,13 @@ export async function restoreLedgerOn(
   await recordCommand(db, masterKey, entryOf(project, found));
   await start(actors, ledger, now);
   if (patienceMs === null) return { ...found, isDone: true, differences: null };
-  onProgress("the ledger runs; everything is compared");
+  onProgress("the ledger runs; comparing everything");
   const comparison = { organizationId, patienceMs, onProgress, repair: false };
   const { differences } = await reconcileOn(connections, env, comparison);
   return { ...found, isDone: true, differences };
 }
 
-/** The engine's status of the lost ledger, once what it decided is recorded. */
+/** Returns the engine's status of the lost ledger, once its decisions are recorded. */
 async function lostLedger(
   { db }: Connections,
   actors: TemporalActors,
@@ -160,11 +163,11 @@ async function lostLedger(
   return `running from a backup, at revision ${String(state.revision)} of ${String(recorded)}`;
 }
 
-/** The ledger needs no restoring. */
+/** The ledger runs and needs no restoring. */
 class LedgerRuns extends AdminError {}
 
 const STALE_RECORDS =
-  "The ledger runs, and its records are from a backup: it has counted payments that they lack, and a ledger made of them would not. Restore the records, or take them as they are with accept-records. Nothing was done.";
+  "The ledger runs, and its records are from a backup: they lack payments that the ledger has counted, and a ledger restored from them would not count these. Restore newer records, or keep these with accept-records. Nothing was done.";
 
 async function stateOf(actors: TemporalActors, projectId: string): Promise<LedgerStateView> {
   try {
@@ -172,15 +175,15 @@ async function stateOf(actors: TemporalActors, projectId: string): Promise<Ledge
   } catch (error) {
     if (!(error instanceof ActorUnavailable)) throw error;
     throw new AdminError(
-      `The ledger of project ${projectId} runs and gives no answer; does a worker run? Nothing was done.`,
+      `The ledger of project ${projectId} runs but does not answer; does a worker run? Nothing was done.`,
     );
   }
 }
 
-/** Waits until what a ledger that ended then had decided is recorded. */
+/** Waits until the decisions of a ledger that ended at `endedAt` are recorded. */
 async function untilQuiet(endedAt: number, onProgress: (line: string) => void): Promise<void> {
   if (Date.now() - endedAt >= LONG_AGO_MS) return;
-  onProgress(`${String(QUIET_MS / 1_000)} s until nothing is under way any more`);
+  onProgress(`waiting ${String(QUIET_MS / 1_000)} s until nothing is in flight`);
   await sleep(QUIET_MS);
 }
 
@@ -189,7 +192,7 @@ async function start(actors: TemporalActors, ledger: Ledger, now: number): Promi
     await actors.resumeLedger(packLedger(ledger, now));
   } catch (error) {
     if (!(error instanceof WorkflowExecutionAlreadyStartedError)) throw error;
-    throw new AdminError(`Somebody else has just started the ledger of project ${ledger.projectId}.`);
+    throw new AdminError(`The ledger of project ${ledger.projectId} was just started by somebody else.`);
   }
 }
 

@@ -4,7 +4,6 @@ import type { Difference } from "../reconcile/difference.ts";
 import { cents } from "../../../src/rails/findings.ts";
 import type { Restored, RestoredAll } from "./restore-ledger.ts";
 
-/** Returns the report for an operator. */
 export function restoredText(result: Restored): string {
   const { accounts, caps, differences, droppedAccounts, isDone, lost, notes, notKnown, open, projectId } =
     result;
@@ -29,7 +28,6 @@ function verdict(differences: readonly Difference[] | null): string {
     : `The ledger runs; ${plural(differences.length, "difference")} in the organization.`;
 }
 
-/** Returns the report on all projects. */
 export const restoredAllText = ({ refused, restored }: RestoredAll): string =>
   [
     ...restored.map((each) => `${restoredText(each)}\n`),
@@ -37,6 +35,5 @@ export const restoredAllText = ({ refused, restored }: RestoredAll): string =>
     `${plural(restored.length, "ledger")} lost or behind the records, ${String(refused.length)} of others not restored.`,
   ].join("\n");
 
-/** Returns the result as one JSON object. */
 export const restoredJson = (result: Restored): string =>
   JSON.stringify({ ...result, differences: result.differences?.map(shownDifference) ?? null });

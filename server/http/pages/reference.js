@@ -1,5 +1,5 @@
-// The API's reference: Swagger UI over the service's own OpenAPI document, with code samples of each operation, and light or dark
-// as the reader's system is, or as they choose.
+// Script of the API reference: Swagger UI for the service's OpenAPI document, with code samples for each operation. Light
+// or dark as the reader's system is, or as they choose.
 "use strict";
 
 const THEME = "reference-theme";
@@ -18,7 +18,7 @@ document.getElementById("theme").addEventListener("click", () => {
 
 const RESOLVED_MAX = 5;
 
-/** What is referred to, in its place. */
+/** Resolves references in place. */
 function inPlace(document_, value) {
   let found = value;
   for (let steps = 0; steps < RESOLVED_MAX && found?.$ref !== undefined; steps += 1) {
@@ -30,7 +30,7 @@ function inPlace(document_, value) {
   return found;
 }
 
-/** What a request of the operation needs, from the document's own examples. */
+/** Returns an example request of an operation, from the document's own examples. */
 function exampleRequest(document_, path, method) {
   const operation = document_.paths[path][method];
   const filled = (operation.parameters ?? [])
@@ -87,7 +87,7 @@ const SAMPLES = {
 
 const NAMES = { "examples-select-element": "Example", "content-type": "Media type", servers: "Server" };
 
-/** Name of a field that Swagger UI leaves without one. */
+/** Returns the name of a field that Swagger UI leaves unnamed. */
 const nameOf = (field) =>
   field.closest("[data-param-name]")?.dataset.paramName ??
   NAMES[field.id || field.className] ??
@@ -97,7 +97,7 @@ const isLabelled = (field) =>
   field.ariaLabel ||
   [...field.labels].some(({ textContent }) => textContent.replace(field.textContent, "").trim() !== "");
 
-/** Names the fields without a label, and lets keys scroll the examples. */
+/** Names unlabelled fields, and makes the examples scrollable by keyboard. */
 function makeAccessible(reference) {
   for (const field of reference.querySelectorAll("select, textarea, input:not([type=file])")) {
     if (!isLabelled(field)) field.ariaLabel = nameOf(field);
@@ -105,10 +105,10 @@ function makeAccessible(reference) {
   for (const example of reference.querySelectorAll("pre:not([tabindex])")) example.tabIndex = 0;
 }
 
-/** Swagger UI shows a request as it was sent; these are there before one was. */
+/** Adds code samples before a request is sent. Swagger UI itself shows only sent requests. */
 const withSamples = (document_) => () => ({
   wrapComponents: {
-    // A path is in the button that opens its operation, where a link has no place.
+    // The path is inside the button that opens its operation, where a link is not allowed.
     DeepLink:
       (_Original, { React }) =>
       ({ text }) =>
@@ -150,7 +150,7 @@ async function renderReference() {
     subtree: true,
   });
   SwaggerUIBundle({
-    // Wherever the page was opened from, its requests go there: the browser lets it speak to no other host.
+    // Requests go to the page's own origin: the content policy allows no other host.
     spec: { ...document_, servers: [{ url: location.origin }] },
     dom_id: "#reference",
     deepLinking: true,
@@ -158,11 +158,11 @@ async function renderReference() {
     defaultModelsExpandDepth: 0,
     displayRequestDuration: true,
     filter: true,
-    // Keys stay in the page's memory.
+    // Keys are kept in memory only.
     persistAuthorization: false,
     requestSnippetsEnabled: true,
     tryItOutEnabled: true,
-    // No outside validator is asked whether the document is valid.
+    // Disables the external validator.
     validatorUrl: null,
     presets: [SwaggerUIBundle.presets.apis],
     plugins: [withSamples(document_)],

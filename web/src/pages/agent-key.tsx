@@ -11,7 +11,7 @@ import { Secret } from "../parts/secret.tsx";
 import { useMay } from "../session.tsx";
 import type { Agent } from "../words.ts";
 
-/** An agent's one key: shown when it is created, and never again. */
+/** An agent's only key, shown when it is created and never again. */
 export function AgentKey({ agent }: { readonly agent: Agent }): ReactElement {
   const { id, key } = agent;
   const isAdmin = useMay("admin");

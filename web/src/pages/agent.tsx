@@ -26,7 +26,6 @@ import { AgentKey } from "./agent-key.tsx";
 import { EditAgent } from "./edit-agent.tsx";
 import { PolicyEditor } from "./policy-editor.tsx";
 
-/** Page of one agent: its policy, budget and payments. */
 export function AgentPage(): ReactElement {
   const { id } = useParams({ from: "/app/agents/$id" });
   const { data, error, refetch } = useQuery({
@@ -137,7 +136,7 @@ function Known({ agent }: { readonly agent: Agent }): ReactElement {
   );
 }
 
-/** Balance of its wallet, as the chain says now. */
+/** The wallet's current balance on the chain. */
 function Balance({ agentId }: { readonly agentId: string }): ReactElement {
   const { data, isPending } = useQuery({
     queryKey: ["agents", agentId, "wallet"],
@@ -236,7 +235,7 @@ function Overview({ agent, onArchive, onFund }: OverviewProps): ReactElement {
   );
 }
 
-/** An archive may leave a wallet that is still to be detached: it is repeated until none is left. */
+/** Archives an agent. An archive may leave a wallet to detach, so it is repeated until none is left. */
 function Archive({ agent, onClose }: { readonly agent: Agent; readonly onClose: () => void }): ReactElement {
   const [failed, setFailed] = useState(0);
   const archive = useAction(() => api.archiveAgent({ id: agent.id }), { stale: [["agents"], ["budgets"]] });

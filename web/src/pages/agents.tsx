@@ -15,7 +15,6 @@ import { useMay } from "../session.tsx";
 import type { Agent } from "../words.ts";
 import { CreateAgent } from "./create-agent.tsx";
 
-/** Page of all agents with their budgets. */
 export function Agents(): ReactElement {
   const { create, state, teamId } = useSearch({ from: "/app/agents" });
   const navigate = useNavigate({ from: "/agents" });

@@ -19,14 +19,14 @@ import { RAILS } from "../rails.ts";
 import { type Approval, payeeOf } from "../words.ts";
 import { PurchaseFacts } from "../parts/purchase.tsx";
 
-/** Anything else would be another path of the service's, or none. */
+/** Format of an approval's id. Anything else would address another path of the service, or none. */
 const ID = /^apr_[0-9A-HJKMNP-TV-Z]{26}$/;
 
-const POLL_MS = 5_000;
+const POLL_INTERVAL_MS = 5_000;
 /** Poll interval while an outcome is imminent. */
-const FAST_POLL_MS = 1_500;
+const FAST_POLL_INTERVAL_MS = 1_500;
 
-/** Page of one payment on hold: shows it, follows it, and sends a person's decision once. */
+/** Page of one payment on hold: shows and follows the payment, and sends a person's decision once. */
 export function ApprovalPage(): ReactElement {
   const { id } = useParams({ from: "/app/approvals/$id" });
   const { organization } = useMe();
@@ -55,7 +55,7 @@ export function ApprovalPage(): ReactElement {
   );
 }
 
-/** Polled, more often where something is about to come out. */
+/** Polls an approval, more often while an outcome is imminent. */
 function useApproval(id: string) {
   const { data, error, refetch } = useQuery({
     queryKey: ["approvals", "one", id],
@@ -68,10 +68,10 @@ function useApproval(id: string) {
     refetchInterval: ({ state }) => {
       if (refusedIn(state.error)?.code === "NOT_FOUND") return false;
       const approval = state.data;
-      if (approval === undefined || state.error !== null) return POLL_MS;
-      if (approval.resolution === "executing") return FAST_POLL_MS;
+      if (approval === undefined || state.error !== null) return POLL_INTERVAL_MS;
+      if (approval.resolution === "executing") return FAST_POLL_INTERVAL_MS;
       if (approval.resolution !== undefined) return false;
-      return msUntil(approval.expiresAt) <= 0 ? FAST_POLL_MS : POLL_MS;
+      return msUntil(approval.expiresAt) <= 0 ? FAST_POLL_INTERVAL_MS : POLL_INTERVAL_MS;
     },
   });
   return { approval: data, error, refetch };
@@ -116,11 +116,11 @@ function Known({ approval }: { readonly approval: Approval }): ReactElement {
   const isPaused = useIsPaused(approval);
   const isSettled = useIsContextSettled(approval);
   const mayDecide = useMay("member") && isOpen && isSettled && leftMs > 0 && phase !== "sending";
-  // Focus goes where something has happened.
+  // Moves the focus to where something has happened.
   useEffect(() => {
     const found = ["outcome", "payment"].map((name) => place.current?.querySelector<HTMLElement>(`#${name}`));
     const focused = found.find((each) => each instanceof HTMLElement);
-    // A waiting payment is shown from its heading on.
+    // A waiting payment is shown from its heading.
     focused?.focus({ preventScroll: focused.id === "payment" });
   }, [isOpen, phase === "sending"]);
 
@@ -194,7 +194,7 @@ function problemOf(decided: Decided | null): string {
   return decided?.state === "refused" ? sentenceOf(decided.refused) : "";
 }
 
-/** The payment itself, once it is decided. */
+/** Reads the payment, once it is decided. */
 function useTransaction({ resolution, transactionId }: Approval) {
   const { data } = useQuery({
     queryKey: ["transactions", "one", transactionId, resolution],
@@ -202,7 +202,7 @@ function useTransaction({ resolution, transactionId }: Approval) {
       valueOf(await api.getTransaction({ id: transactionId }, { signal })).transaction,
     enabled: resolution !== undefined,
     refetchInterval: ({ state }) =>
-      state.data === undefined ? FAST_POLL_MS : state.data.status === "pending" && POLL_MS,
+      state.data === undefined ? FAST_POLL_INTERVAL_MS : state.data.status === "pending" && POLL_INTERVAL_MS,
   });
   return data ?? null;
 }
@@ -212,7 +212,7 @@ function useIsPaused({ agentId, resolution }: Approval): boolean {
     queryKey: ["agents", agentId],
     queryFn: async ({ signal }) => valueOf(await api.getAgent({ id: agentId }, { signal })).agent,
     enabled: resolution === undefined,
-    refetchInterval: POLL_MS,
+    refetchInterval: POLL_INTERVAL_MS,
   });
   return data?.state === "paused";
 }
@@ -281,7 +281,7 @@ function Payment({ approval, left }: { readonly approval: Approval; readonly lef
   );
 }
 
-/** Links lead here from mails and chats: a visitor sees as whom they are signed in, and can change that. */
+/** Shows whose session this is, and lets a visitor who followed a link from a mail or chat change it. */
 function SignedInAs(): ReactElement {
   const { organization, user } = useMe();
   const { problem, signOut } = useSignOut();

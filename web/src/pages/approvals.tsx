@@ -22,7 +22,6 @@ import { signedOut, useMay } from "../session.tsx";
 import type { Approval } from "../words.ts";
 import { CompletedApprovals } from "./completed-approvals.tsx";
 
-/** The inbox: what waits for a person, and what became of the rest. */
 export function Approvals(): ReactElement {
   return (
     <Page title="Approvals" about="Payments that wait for a person’s decision." actions={<Notify />}>
@@ -59,7 +58,9 @@ function Notify(): ReactElement | null {
 
 type OpenDialog = { readonly how: Decision["how"]; readonly approvals: readonly Approval[] };
 
-/** Approvals that are drawn at first, and with each further step: a card holds much to decide by. */
+/**
+ * Approvals drawn at first and added by each further step. A card is large, since it has everything needed to decide.
+ */
 const SHOWN = { cards: 10, compact: 30 };
 
 const idsOf = (approvals: readonly Approval[]): readonly string[] => approvals.map(({ id }) => id);
@@ -70,11 +71,11 @@ const without = (ids: ReadonlySet<string>, some: readonly Approval[]): ReadonlyS
   return left;
 };
 
-/** Decisions of this page: those in flight, and what became of the last ones. */
+/** Decisions made on this page: those in flight, and the outcomes of the last ones. */
 function useDecisions() {
   const client = useQueryClient();
   const [deciding, setDeciding] = useState<ReadonlySet<string>>(new Set());
-  /** Many payments under one decision: only one such is sent at a time. */
+  /** One decision on many payments. Only one such decision is sent at a time. */
   const [sending, setSending] = useState<OpenDialog | null>(null);
   const [ended, setEnded] = useState<readonly Ended[]>([]);
 
@@ -240,7 +241,7 @@ function Pending({ approvals: all, nextCursor, onExpired }: PendingProps): React
 }
 
 interface NothingProps {
-  /** Payments wait that the filters leave out. */
+  /** Whether payments wait that the filters exclude. */
   readonly isFiltered: boolean;
   readonly isSending: boolean;
 }
@@ -265,17 +266,17 @@ function Nothing({ isFiltered, isSending }: NothingProps): ReactElement | null {
 
 interface SeveralProps {
   readonly selected: readonly Approval[];
-  /** Approvals that the filters let through, of so many in all. */
+  /** Approvals that match the filters; `total` counts all. */
   readonly shown: readonly Approval[];
   readonly total: number;
-  /** "+" if more wait than were read. */
+  /** "+" if more approvals wait than were read. */
   readonly plus: "+" | "";
   readonly isBusy: boolean;
   readonly onAll: (isAll: boolean) => void;
   readonly onDecide: (how: Decision["how"]) => void;
 }
 
-/** The count and sum of what is shown or chosen, and what is done with several at once. */
+/** The number and sum of the shown or chosen payments, and the actions on several. */
 function Several({ isBusy, onAll, onDecide, plus, selected, shown, total }: SeveralProps): ReactElement {
   const all = `${number(total)}${plus} waiting`;
   const count = shown.length === total ? all : `${number(shown.length)} of ${all}`;
@@ -310,7 +311,7 @@ interface ExpiryProps {
   readonly onExpired: () => void;
 }
 
-/** Reads approvals again when they expire on screen. It looks each second without drawing the inbox. */
+/** Refetches approvals when they expire on screen. Checks each second without rendering the inbox. */
 function Expiry({ approvals, onExpired }: ExpiryProps): null {
   const tick = useSeconds();
   const isOver = approvals.some(({ expiresAt }) => msUntil(expiresAt) <= 0);

@@ -13,7 +13,10 @@ import { Fact, Facts, Waiting, Written } from "../parts/parts.tsx";
 import { Failed, Problem } from "../parts/problem.tsx";
 import { payeeIn } from "../words.ts";
 
-/** Page that shows a payment's card to a person. It is loaded by itself: only its own policy lets the issuer's frames in. */
+/**
+ * Page that shows a payment's card. It is a document of its own, because only its own content policy admits the
+ * issuer's frames.
+ */
 export function CardPage(): ReactElement {
   const { id } = useParams({ from: "/alone/cards/$id" });
   useEffect(() => {

@@ -8,7 +8,6 @@ import { Failed } from "../parts/problem.tsx";
 import { Table } from "../parts/table.tsx";
 import { type Approval, payeeOf } from "../words.ts";
 
-/** Page of decided approvals: decision, person and outcome. */
 export function CompletedApprovals(): ReactElement {
   const pages = usePages(["approvals", "completed"], (cursor, options) =>
     api.listCompletedApprovals({ query: { ...cursor, limit: 50 } }, options),

@@ -20,7 +20,7 @@ import { AgentForm } from "./create-agent.tsx";
 
 type Connection = Output<"getConnection">["connection"];
 
-/** A client asks to be connected by its URL: a person chooses the agent that it becomes, and what it may do. */
+/** Page on which a person connects a client that asks for it, and chooses its agent and tools. */
 export function ConnectClient(): ReactElement {
   const { id } = useParams({ from: "/app/connect/$id" });
   const isAdmin = useMay("admin");
@@ -52,7 +52,7 @@ function Consent({ connection }: { readonly connection: Connection }): ReactElem
   const { id: connectionId } = connection;
   const client = useQueryClient();
   const [agent, setAgent] = useState<Agent | null>(null);
-  /** Whether the agent was made here: nobody has its first key. */
+  /** Whether the agent was created here, so that nobody has its first key. */
   const [isNew, setNew] = useState(false);
   const [without, setWithout] = useState<readonly Tool[]>([]);
   const offered = TOOLS.filter(({ value }) => agent?.scopes?.includes(value) ?? true);
@@ -68,7 +68,7 @@ function Consent({ connection }: { readonly connection: Connection }): ReactElem
       stale,
       onRefused: ({ code }) => {
         if (code !== "KEY_ALREADY_EXISTS") return;
-        // Somebody gave it another key since the page was read.
+        // Somebody gave the agent another key since the page was loaded.
         setAgent(null);
         void client.invalidateQueries({ queryKey: ["agents"] });
       },
@@ -141,7 +141,7 @@ function Consent({ connection }: { readonly connection: Connection }): ReactElem
   );
 }
 
-/** The client as it is known, and where the outcome goes. */
+/** Shows what is known of the client, and the address that receives the outcome. */
 function Asking({ connection }: { readonly connection: Connection }): ReactElement {
   const { clientHost, clientName, isLoopback, returnsTo } = connection;
   return (
@@ -175,7 +175,7 @@ interface ChoiceProps {
   readonly onChoose: (agent: Agent, isNew: boolean) => void;
 }
 
-/** The agents by name; more of them are found by typing. */
+/** Choice of an agent by name. Typing finds further agents. */
 function AgentChoice({ chosen, onChoose }: ChoiceProps): ReactElement {
   const [typed, setTyped] = useState("");
   const [name] = useDebouncedValue(typed.trim(), TYPED_MS);

@@ -33,7 +33,7 @@ type Created = Output<"createAgent">;
 
 const FIELDS = ["name", "teamId", "budgetCents", ...LABEL_FIELDS];
 
-/** The form for a new agent, and then its key, this once. */
+/** Form for a new agent, then its key, shown once. */
 export function CreateAgent({ onClose }: { readonly onClose: () => void }): ReactElement {
   const navigate = useNavigate();
   const [created, setCreated] = useState<Created | null>(null);
@@ -60,7 +60,7 @@ function Made({
 }): ReactElement {
   const { agent, apiKey } = created;
   if (apiKey === null) {
-    // The answer to the first try was lost, and a person is given a key once.
+    // The response to the first attempt was lost, and a person gets a key only once.
     return (
       <Drawer opened onClose={onClose} position="right" size="lg" title={`${agent.name} was created`}>
         <Stack>

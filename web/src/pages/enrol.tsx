@@ -9,12 +9,12 @@ import { hasPasskeys, NO_PASSKEYS } from "../passkeys.ts";
 import { useMe, useSignOut } from "../session.tsx";
 
 interface EnrolProps {
-  /** The organization lets no user in without one. */
+  /** Whether the organization admits no user without a second factor. */
   readonly isRequired?: boolean;
   readonly onDone?: () => void;
 }
 
-/** A person's first second factor, right after they have signed in. */
+/** Enrols a person's first second factor, right after sign-in. */
 export function Enrol({ isRequired = false, onDone = () => undefined }: EnrolProps): ReactElement {
   const { organization, user } = useMe();
   const { problem, signOut } = useSignOut();

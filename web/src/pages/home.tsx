@@ -19,7 +19,6 @@ import { useMay, useMe } from "../session.tsx";
 
 const RECENT = 8;
 
-/** Overview page with the next steps. */
 export function Home(): ReactElement {
   const { organization, user } = useMe();
   const { data, error, refetch } = useQuery({
@@ -209,7 +208,6 @@ function Waits(): ReactElement {
   );
 }
 
-/** Next steps of an organization, in order. */
 function Next({ isNew }: { readonly isNew: boolean }): ReactElement | null {
   const { secondFactorEnrolment } = useMe();
   const isAdmin = useMay("admin");

@@ -20,7 +20,6 @@ type Invited = Output<"checkInvite">;
 
 const NOT_GOOD = "This link is not complete or not valid any more: it was used or withdrawn, or is too old.";
 
-/** Joining an organization by the link of an invite. */
 export function AcceptInvite(): ReactElement {
   const client = useQueryClient();
   const navigate = useNavigate();
@@ -30,7 +29,7 @@ export function AcceptInvite(): ReactElement {
   const [busy, setBusy] = useState(false);
   const [hasJoined, setJoined] = useState(false);
   const [token] = useState(tokenOfTheLink);
-  /** Null: the token is not valid. */
+  /** Null if the token is not valid. */
   const [invited, setInvited] = useState<Invited | "checking" | "unknown" | null>("checking");
   useEffect(() => {
     document.title = "Join · Agent Spending Control";

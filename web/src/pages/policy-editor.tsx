@@ -21,7 +21,6 @@ interface EditorProps {
   readonly hasWallet: boolean;
 }
 
-/** Editor of an agent's policy. */
 export function PolicyEditor({ agentId, hasWallet, isReadOnly }: EditorProps): ReactElement {
   const { data, error } = useQuery({
     queryKey: ["agents", agentId, "policy"],
@@ -73,7 +72,10 @@ interface FormProps extends Omit<EditorProps, "hasWallet"> {
   readonly current: Policy;
 }
 
-/** Edits begin at the version that was read then; what others save meanwhile does not get lost under it. */
+/**
+ * Form that starts from the version it was opened with. A version that somebody else saves meanwhile is not overwritten
+ * silently.
+ */
 function Form({ agentId, current, isReadOnly }: FormProps): ReactElement {
   const client = useQueryClient();
   const [base, setBase] = useState(current);
@@ -96,12 +98,12 @@ function Form({ agentId, current, isReadOnly }: FormProps): ReactElement {
   const read = readPolicy(typed);
   const changes = read.ok ? changesOf<PolicyValues>(base, read.values) : {};
   const isChanged = !read.ok || Object.keys(changes).length > 0;
-  // A field that is not being edited shows the value in force.
+  // A field without edits shows the value in force.
   if (!isChanged && theirs === null && base.version < current.version) {
     setBase(current);
     setTyped(typedPolicy(current));
   }
-  /** Keeps text that was typed after sending, as a change of the saved values. */
+  /** Starts from a saved policy. Text typed after sending is kept as a change of the saved values. */
   const begin = (policy: Policy, sent?: typeof typed): void => {
     setBase(policy);
     setTyped((now) => (sent === undefined || now === sent ? typedPolicy(policy) : now));
@@ -195,7 +197,7 @@ interface ConflictProps {
 const valueText = (kind: "amount" | "count", value: number | null, none: string | null): string =>
   value === null ? (none ?? "None") : kind === "amount" ? money(value) : number(value);
 
-/** Another user has changed the policy since it was read here: a person says which of the two counts. */
+/** Another user has changed the policy since it was read here. A person chooses which version counts. */
 function Conflict({ base, isBusy, mine, onMine, onTheirs, theirs }: ConflictProps): ReactElement {
   const shown = POLICY_FIELDS.filter(({ name }) => base[name] !== theirs[name] || base[name] !== mine[name]);
   return (

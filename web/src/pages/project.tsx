@@ -24,7 +24,6 @@ import { Tile } from "./projects.tsx";
 
 type OpenDialog = "edit" | "archive" | "team";
 
-/** Page of one project: its budget with its teams', and its rules. */
 export function ProjectPage(): ReactElement {
   const { id } = useParams({ from: "/app/projects/$id" });
   const { data, error } = useQuery({

@@ -13,7 +13,6 @@ import { Failed } from "../parts/problem.tsx";
 import { ContainerForm } from "../parts/container-form.tsx";
 import { useMay, useMe } from "../session.tsx";
 
-/** Projects with their teams, and what is used of each. */
 export function Projects(): ReactElement {
   const pages = usePages(["projects", "list"], (cursor, options) =>
     api.listProjects({ query: { ...cursor, limit: 20 } }, options),
@@ -129,7 +128,7 @@ const TeamTree = ({ capOf, teams }: TeamTreeProps): ReactElement => (
   </ul>
 );
 
-/** A container's image, or its color. */
+/** Image of a container, or its color. */
 export const Tile = ({ container }: { readonly container: Pick<Project, "color" | "logo"> }): ReactElement =>
   container.logo === null ? (
     <svg width="18" height="18" aria-hidden="true" className="icon">

@@ -17,7 +17,7 @@ const FIELDS = ["organizationName", "name", "email", "password"];
 
 type Phase = "checking" | "form" | "used" | "second factor";
 
-/** The first run: organization and owner, then the owner's second factor. */
+/** First run: creates the organization and its owner, then the owner's second factor. */
 export function SetUp(): ReactElement {
   const navigate = useNavigate();
   const [phase, setPhase] = useState<Phase>("checking");
@@ -119,7 +119,7 @@ const messageOf = (refused: Refused): string =>
     ? "This link is not complete or not valid any more: it was used or withdrawn, or is too old."
     : sentenceOf(refused, FIELDS);
 
-/** A user who has just signed in may enrol the first factor without another one. */
+/** Enrols a first factor. A user who has just signed in may do this without another factor. */
 export function FirstFactor({ onDone }: { readonly onDone: () => void }): ReactElement | null {
   const { data: me } = useSession();
   if (me === undefined || me === null) return null;

@@ -14,7 +14,7 @@ import { signedIn, useSignedOutNote } from "../session.tsx";
 
 const FIELDS = ["email", "password", "code"];
 
-/** Signing in: by password, with a code where the account has one, or by passkey alone. */
+/** Sign-in by password, with a code if the account has one, or by passkey alone. */
 export function SignIn(): ReactElement {
   const client = useQueryClient();
   const [email, setEmail] = useState("");

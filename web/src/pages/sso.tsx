@@ -8,10 +8,10 @@ import { Icon } from "../icons.tsx";
 import { signedIn } from "../session.tsx";
 import { pageBefore } from "../sso.ts";
 
-/** Parameters of a provider's answer that the service reads. */
+/** Parameters of an identity provider's response that the service reads. */
 const NAMES = ["code", "state", "iss", "error"] as const;
 
-/** The answer, once: it is taken out of the address, where it would stay in the history. */
+/** Takes the provider's response and removes it from the address, so that it does not stay in the history. */
 function takeAnswer(): { readonly state: string } & Partial<Record<(typeof NAMES)[number], string>> {
   const given = new URLSearchParams(location.search);
   history.replaceState(null, "", location.pathname);
@@ -24,7 +24,7 @@ function takeAnswer(): { readonly state: string } & Partial<Record<(typeof NAMES
   return { ...answer, state: given.get("state") ?? "none" };
 }
 
-/** Page that an identity provider sends people back to. */
+/** Page to which an identity provider sends people back. */
 export function Sso(): ReactElement {
   const { organizationId } = useParams({ from: "/sso/$organizationId" });
   const client = useQueryClient();

@@ -26,7 +26,6 @@ import { useMay, useMe } from "../session.tsx";
 
 type OpenDialog = "edit" | "archive";
 
-/** Page of one team: its budget with its agents', and its rules. */
 export function TeamPage(): ReactElement {
   const { id } = useParams({ from: "/app/teams/$id" });
   const { data, error } = useQuery({
@@ -123,8 +122,8 @@ const AGENTS = 200;
 const TYPED_MS = 250;
 
 /**
- * Names of a team's agents. The list has them in the budget's own order, so it is read as far as the user scrolls; whom a user looks
- * for by name, the service finds.
+ * Names of a team's agents. The list is in the budget's order and is read as far as the user scrolls; the service
+ * searches for a typed name.
  */
 function useChildNames(teamId: string): ChildNames {
   const [typed, setTyped] = useState("");

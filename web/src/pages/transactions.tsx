@@ -22,10 +22,9 @@ import { type FilterChange, type Filters, filtersIn, RANGE, STATUS } from "../tr
 import { searchOf } from "../transaction-query.ts";
 import { RAIL_LIST } from "../rails.ts";
 
-/** Statuses that an export can be narrowed by; with another one it has all. */
+/** Statuses by which an export can be filtered. With any other filter the export contains all statuses. */
 const EXPORTED = ["approved", "pending", "denied", "failed"] as const;
 
-/** Page of all payments, filtered by the address. */
 export function Transactions(): ReactElement {
   const timezone = useTimezone();
   return timezone === null ? <Waiting lines={8} /> : <Narrowed timezone={timezone} />;
@@ -69,7 +68,7 @@ function Narrowed({ timezone }: { readonly timezone: string }): ReactElement {
   );
 }
 
-/** Whether the chart, which shows what was spent on each day, can show what the list shows. */
+/** Whether the chart of daily spending can show the same payments as the list. */
 const hasChart = ({ search, status = "approved" }: Filters): boolean =>
   search === undefined && status === "approved";
 

@@ -3,7 +3,7 @@ import type { ReactElement } from "react";
 import type { Agent } from "../words.ts";
 import { Written } from "./parts.tsx";
 
-/** An agent's labels that people write here, as they are typed; an empty one is none. */
+/** Labels of an agent as typed. An empty one counts as none. */
 export interface TypedLabels {
   readonly description: string;
 }
@@ -14,10 +14,10 @@ export const typedLabelsOf = ({ description }: Agent): TypedLabels => ({ descrip
 
 const textOrNull = (typed: string): string | null => (typed.trim() === "" ? null : typed);
 
-/** Returns the labels as the service takes them. */
+/** Returns the labels in the API's form. */
 export const sentLabelsOf = ({ description }: TypedLabels) => ({ description: textOrNull(description) });
 
-/** The fields whose problems are shown beside them. */
+/** Fields that show their own problems. */
 export const LABEL_FIELDS = Object.keys(NO_LABELS);
 
 interface FieldsProps {
@@ -26,7 +26,6 @@ interface FieldsProps {
   readonly at: (path: string) => string | undefined;
 }
 
-/** Fields of an agent's form besides its name. */
 export function LabelFields({ at, onChange, value }: FieldsProps): ReactElement {
   const set = (change: Partial<TypedLabels>): void => onChange({ ...value, ...change });
   return (
@@ -42,7 +41,6 @@ export function LabelFields({ at, onChange, value }: FieldsProps): ReactElement 
   );
 }
 
-/** The labels of an agent, below its name. */
 export function ShownLabels({ agent }: { readonly agent: Agent }): ReactElement | null {
   return agent.description === null ? null : <Written text={agent.description} />;
 }

@@ -7,7 +7,7 @@ import { api } from "../api.ts";
 import { OPTIONS_MAX } from "../containers.ts";
 import { asWritten } from "../format.ts";
 
-/** Pause in typing before the service is asked. */
+/** Pause in typing before a search. */
 export const TYPED_MS = 200;
 const NAMES_FRESH_MS = 60_000;
 
@@ -18,7 +18,7 @@ const nameOf = (id: string) => ({
   staleTime: NAMES_FRESH_MS,
 });
 
-/** Names of some agents by their ids; a text of no length while one is not known. */
+/** Returns agents' names by id; empty while unknown. */
 export function useAgentNames(ids: readonly string[]): (id: string) => string {
   const names = useQueries({ queries: ids.map(nameOf) });
   return (id) => names[ids.indexOf(id)]?.data ?? "";
@@ -29,7 +29,7 @@ export interface Option {
   readonly label: string;
 }
 
-/** Agents whose names hold what was typed, as the service finds them: there may be thousands. */
+/** Searches for agents whose names contain the text. The service searches, since there may be thousands. */
 export function useFoundAgents(typed: string, enabled = true): readonly Option[] {
   const { data: found = [] } = useQuery({
     enabled,
@@ -47,7 +47,7 @@ export function useFoundAgents(typed: string, enabled = true): readonly Option[]
   return found.map((agent) => ({ value: agent.id, label: asWritten(agent.name) }));
 }
 
-/** Puts chosen agents that were not found this time before the others. */
+/** Puts chosen agents that this search did not find before the others. */
 const withChosen = (
   options: readonly Option[],
   chosen: readonly string[],
@@ -64,7 +64,7 @@ interface SelectProps {
   readonly onChange: (id: string | null) => void;
 }
 
-/** Chooses an agent, whom the service looks for: there may be thousands. */
+/** Select for one agent. The service searches, since there may be thousands. */
 export function AgentSelect({ onChange, value }: SelectProps): ReactElement {
   const [typed, setTyped] = useState("");
   const [debounced] = useDebouncedValue(typed.trim(), TYPED_MS);
@@ -94,7 +94,6 @@ interface MultiSelectProps {
   readonly error: string | undefined;
 }
 
-/** Chooses any number of agents. */
 export function AgentsSelect({ error, onChange, value }: MultiSelectProps): ReactElement {
   const [typed, setTyped] = useState("");
   const [debounced] = useDebouncedValue(typed.trim(), TYPED_MS);

@@ -5,7 +5,7 @@ import { BudgetBar } from "./parts.tsx";
 
 const HUES = 12;
 
-/** A tile with an agent's first letter, or the sign that it was given. */
+/** Tile with an agent's first letter, or with its own symbol. */
 export function AgentMark({
   agent,
   size = 34,
@@ -28,7 +28,6 @@ export function AgentMark({
   );
 }
 
-/** Used part of an agent's budget. */
 export const Usage = ({ agent }: { readonly agent: Agent }): ReactElement => (
   <BudgetBar
     label="Used"

@@ -3,7 +3,7 @@ import type { ReactElement, ReactNode } from "react";
 
 interface AmountProps {
   readonly label: string;
-  /** Accessible name where no label is visible. */
+  /** Accessible name if no label is visible. */
   readonly ariaLabel?: string;
   readonly description?: ReactNode;
   /** Text as typed; empty for none. */
@@ -14,7 +14,7 @@ interface AmountProps {
   readonly disabled?: boolean;
 }
 
-/** An amount of dollars. */
+/** Input for an amount in dollars. */
 export function AmountInput({
   ariaLabel,
   description,
@@ -39,7 +39,6 @@ export function AmountInput({
   );
 }
 
-/** A number of payments. */
 export function CountInput({
   description,
   error,

@@ -17,24 +17,27 @@ const useContext = (approval: Approval, isSeen = true) =>
     queryFn: async ({ signal }) => valueOf(await api.getApprovalContext({ id: approval.id }, { signal })),
   });
 
-/** Whether what stands above a decision's buttons is there, or can't be read: from then on nothing moves them. */
+/** Whether the contents above a decision's buttons are read or cannot be read. After that nothing moves the buttons. */
 export function useIsContextSettled(approval: Approval): boolean {
   const { failureCount, isPending } = useContext(approval);
-  // If the read is refused for now, no decision waits for it.
+  // A decision does not wait for a read that is currently refused.
   return !isPending || failureCount > 0;
 }
 
 interface BarsProps {
   readonly approval: Approval;
-  /** False stops reading while it is off screen. */
+  /** Set to false to stop reading while off screen. */
   readonly isSeen?: boolean;
 }
 
-/** Bars of what a payment leaves of its agent's, team's and project's money; its own amount is reserved already. */
+/**
+ * Bars of what a payment leaves of its agent's, team's and project's money. The payment's own amount is already
+ * reserved.
+ */
 export function ApprovalBars({ approval, isSeen = true }: BarsProps): ReactElement {
   const { data } = useContext(approval, isSeen);
   const { budgetContext } = approval;
-  // Until it is read, the agent's budget at the request stands in.
+  // Until the context is read, the agent's budget at the time of the request is shown.
   const agent = data?.agent ?? {
     limitCents: budgetContext.budgetCents,
     spentCents: budgetContext.spentCents,
@@ -54,7 +57,7 @@ export function ApprovalBars({ approval, isSeen = true }: BarsProps): ReactEleme
   );
 }
 
-/** Label of a level: without a cap, only its use is shown. */
+/** Returns the label of a level. Without a cap, only its usage is shown. */
 const capOf = (container: "project" | "team", level: Level | undefined): string =>
   level?.limitCents === null ? `The ${container}` : `The ${container}’s cap`;
 
@@ -83,14 +86,14 @@ interface LastProps extends BarsProps {
   readonly shown?: number;
 }
 
-/** Last payments in a list. Their space is reserved before they are read, so that no button moves under a hand. */
+/** Last payments in a list. Their space is reserved before they are read, so that no button moves under the cursor. */
 export const LastPaymentsInList = (props: BarsProps): ReactElement => (
   <div className="last-place">
     <LastPayments {...props} />
   </div>
 );
 
-/** Last payments of the agent, for comparison. */
+/** The agent's last payments, for comparison. */
 export function LastPayments({ approval, isSeen = true, shown = SHOWN }: LastProps): ReactElement | null {
   const { data } = useContext(approval, isSeen);
   if (data === undefined || data.lastPayments.length === 0) return null;

@@ -23,7 +23,7 @@ export interface CardProps {
 
 const HOUR_MS = 3_600_000;
 
-/** Drawn anew each second, unlike the card that it is on. */
+/** Remaining time. Rendered each second, unlike the card that contains it. */
 export function TimeLeft({ until }: { readonly until: string }): ReactElement {
   useSeconds();
   const leftMs = msUntil(until);
@@ -43,7 +43,7 @@ type ChoiceProps = Pick<CardProps, "approval" | "isChosen" | "isDeciding" | "onC
   readonly isOver: boolean;
 };
 
-/** Checkbox that chooses a payment for a decision on several; nothing for a person who may not decide. */
+/** Checkbox that selects a payment for a decision on several. Renders nothing for a person who may not decide. */
 export function ChoiceBox(props: ChoiceProps): ReactElement | null {
   const { approval, isChosen, isDeciding, isOver, onChoose } = props;
   return useMay("member") ? (
@@ -57,7 +57,6 @@ export function ChoiceBox(props: ChoiceProps): ReactElement | null {
   ) : null;
 }
 
-/** Card of one waiting payment, with everything to decide by. */
 export function ApprovalCard(props: CardProps): ReactElement {
   const { approval, isDeciding, onApprove, onDeny } = props;
   const { inViewport, ref } = useInViewport();

@@ -9,7 +9,6 @@ import { type CardProps, ChoiceBox, TimeLeft } from "./approval-card.tsx";
 import { useMay } from "../session.tsx";
 import { Written } from "./parts.tsx";
 
-/** Row of one waiting payment, for long lists. */
 export function ApprovalRow(props: CardProps): ReactElement {
   const { approval, isDeciding, onApprove, onDeny } = props;
   const isOver = useIsOver(approval.expiresAt);

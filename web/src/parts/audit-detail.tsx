@@ -15,7 +15,6 @@ interface EntryProps {
 
 const COLORS = { done: "teal", held: "yellow", refused: "red", failed: "red", unknown: "yellow" } as const;
 
-/** The result of an entry, and the reason of a refusal. */
 export function Result({ entry }: EntryProps): ReactElement {
   const { kind, why, word } = outcomeOf(entry);
   return (
@@ -84,7 +83,7 @@ export function AuditDetail({ entry, onClose }: EntryProps & { readonly onClose:
 
 const isNone = (value: unknown): boolean => value === null || value === undefined;
 
-/** The change that an entry records; null: it records none. */
+/** Change that an entry records; null if it records none. */
 function Changes({ entry }: EntryProps): ReactElement | null {
   const { after, before } = entry;
   const outcome = outcomeOf(entry).kind;

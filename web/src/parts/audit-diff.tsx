@@ -7,13 +7,13 @@ import { POLICY_FIELDS } from "../policy.ts";
 import { isRule, sentenceOfRule, shortFlagOf, spanOf } from "../rule-types.tsx";
 import { Fact, Facts, Money, Written } from "./parts.tsx";
 
-/** Elements of a list that are drawn, and fields that are. */
+/** Maximum elements of a list, and fields of a change, that are drawn. */
 const DRAWN_MAX = 50;
 const ROWS_MAX = 200;
 
 interface FieldWords {
   readonly label: string;
-  /** Text in place of null. */
+  /** Text shown for null. */
   readonly none: string | null;
 }
 
@@ -43,16 +43,16 @@ const noneOf = (name: string): string => (Object.hasOwn(FIELDS, name) ? FIELDS[n
 
 interface DiffProps {
   readonly changes: readonly AuditChange[];
-  /** Whether values are marked as old and new; otherwise they are facts. */
+  /** Whether values are marked as old and new. Otherwise they are shown as facts. */
   readonly isChange: boolean;
 }
 
-/** A change field by field: old values, then new ones. */
+/** Shows a change field by field, old values before new ones. */
 export const Diff = ({ changes, isChange }: DiffProps): ReactElement => (
   <Facts>
     {changes.slice(0, ROWS_MAX).map(({ is, of, path, was }) => {
       const field = path.at(-1) ?? "";
-      // The list that a record is in goes without saying.
+      // The list that contains a record is obvious, so it is left out.
       const label = labelOf(of === null ? path : path.slice(1));
       return (
         <Fact
@@ -108,7 +108,7 @@ const Lines = ({ field, side, values }: LinesProps): ReactElement => (
   </>
 );
 
-/** Fields whose values are one of some words, such as `card`. */
+/** Fields whose values come from a fixed vocabulary, such as `card`. */
 const NAMED: ReadonlySet<string> = new Set([
   "lifecycle",
   "outcome",
@@ -162,7 +162,7 @@ function RuleText({ rule }: { readonly rule: Readonly<Record<string, unknown>> }
   );
 }
 
-/** Fields of a value in one line; elements of a list have no names of their own. */
+/** Shows the fields of a value in one line. Elements of a list have no names of their own. */
 const Group = ({
   fields,
   of,

@@ -22,7 +22,6 @@ const KINDS = Object.entries(RESOURCE_KINDS)
   .filter(([kind]) => kind !== "master_key" && kind !== "wallet_factory")
   .map(([value, label]) => ({ value, label }));
 
-/** Pickers for person, action, object and days. */
 export function AuditFilters({ search, set, timezone }: FilterProps): ReactElement {
   const {
     action = null,
@@ -70,11 +69,11 @@ export function AuditFilters({ search, set, timezone }: FilterProps): ReactEleme
   );
 }
 
-/** Actions in words, by the kind of what they are on. */
+/** Returns the options for actions, grouped by the kind of object. */
 function actionOptions(kind: string | null) {
   const groups = KINDS.filter(({ value }) => kind === null || kind === value).map(({ label, value }) => ({
     group: label,
-    // An action on several kinds stands under its first one, so that it is there once.
+    // An action on several kinds is listed once, under its first kind.
     items: actionsOn(value)
       .filter((action) => kind !== null || AUDIT_ACTIONS[action].on[0] === value)
       .map((action) => ({ value: action, label: actionLabel(action) })),
@@ -96,11 +95,10 @@ interface RecordSelectProps extends SelectProps {
   readonly label: string;
   readonly placeholder: string;
   readonly records: readonly Records[];
-  /** Whether agents can be chosen as well: the service finds them, since there may be thousands. */
+  /** Whether agents can be chosen as well. The service searches for them, since there may be thousands. */
   readonly withAgents: boolean;
 }
 
-/** Chooses a record by its name. */
 function RecordSelect(props: RecordSelectProps): ReactElement {
   const { label, onChange, placeholder, records, value, withAgents } = props;
   const [typed, setTyped] = useState("");
@@ -139,7 +137,7 @@ function RecordSelect(props: RecordSelectProps): ReactElement {
 
 const NAMES_FRESH_MS = 60_000;
 
-/** The first thousand records of a list, by a name. */
+/** Reads the first thousand records of a list, with their names. */
 const useNamed = <T extends { readonly id: string }>(
   queryKey: readonly string[],
   records: (signal: AbortSignal) => AsyncGenerator<T, void, undefined>,
@@ -189,7 +187,7 @@ interface ObjectProps extends SelectProps {
   readonly kind: string;
 }
 
-/** Picker of one record of a kind: by name, or by id where there is no list. */
+/** Picker for one record of a kind: by name, or by id if there is no list. */
 function ObjectSelect({ kind, ...props }: ObjectProps): ReactElement | null {
   const is = (...kinds: readonly string[]): boolean => kinds.includes(kind);
   const members = useMembers(is("user"));

@@ -9,7 +9,7 @@ import { Icon } from "../icons.tsx";
 import { Problem } from "./problem.tsx";
 import { Block } from "./secret.tsx";
 
-/** Walks the chain as far as it goes; what the service can't see by itself is checked beside it. */
+/** Verifies the chain as far as it goes, and says which parts the service cannot check by itself. */
 export function AuditVerification({ onClose }: { readonly onClose: () => void }): ReactElement {
   const [done, setDone] = useState<Output<"verifyAuditLog"> | null>(null);
   const walk = useAction((after: number) => api.verifyAuditLog({ query: { after } }));

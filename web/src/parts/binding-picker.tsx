@@ -3,7 +3,7 @@ import type { ReactElement } from "react";
 import { OPTIONS_MAX, useProjects, useTeams } from "../containers.ts";
 import type { Member } from "../words.ts";
 
-/** A binding as a request has it. */
+/** A binding in a request's form. */
 export type Binding = { type: "organization" } | { type: "project" | "team"; ids: string[] };
 
 export const bindingOf = ({ binding: { ids = [], type } }: Member): Binding =>
@@ -17,7 +17,7 @@ interface BindingPickerProps {
   readonly error?: string | undefined;
 }
 
-/** Picks the part of the organization that a member sees and decides in. */
+/** Picker for the part of the organization that a member sees and decides in. */
 export function BindingPicker({ error, onChange, value }: BindingPickerProps): ReactElement {
   const { data: projects = [] } = useProjects();
   const { data: teams = [] } = useTeams();
@@ -58,7 +58,7 @@ export function BindingPicker({ error, onChange, value }: BindingPickerProps): R
   );
 }
 
-/** The part in words; empty for the whole organization. */
+/** Returns a binding in words; empty for the whole organization. */
 export function boundWords(binding: Binding): string {
   if (binding.type === "organization") return "";
   const { length } = binding.ids;

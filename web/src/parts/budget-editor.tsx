@@ -11,7 +11,7 @@ import { type Range, type Simulated, Try } from "./try.tsx";
 
 export interface BudgetChild {
   readonly id: string;
-  /** Null: no cap. */
+  /** Null for no cap. */
   readonly cents: number | null;
 }
 
@@ -25,7 +25,6 @@ export interface Budget {
 interface EditorProps {
   readonly about: string;
   readonly budget: Budget;
-  /** Children may have no cap of their own. */
   readonly mayClear: boolean;
   readonly childLabel: string;
   readonly names: ChildNames;
@@ -33,7 +32,7 @@ interface EditorProps {
   readonly isBusy: boolean;
   readonly refused: Refused | null;
   readonly problem: string;
-  /** The whole of it. Answers what is in force then; null: it was refused. */
+  /** Saves the whole budget. Returns the budget then in force; null if it was refused. */
   readonly onSave: (
     capCents: number | null,
     children: ReadonlyMap<string, number | null>,
@@ -62,7 +61,7 @@ const STALE_CODES: readonly Refused["code"][] = [
   "BUDGET_CHILD_UNKNOWN",
 ];
 
-/** A budget is replaced whole: the cap, and what each child may spend of it. */
+/** Editor of a whole budget: the cap, and the share of each child. */
 export function BudgetEditor(props: EditorProps): ReactElement {
   const { about, budget, childLabel, isBusy, isReadOnly, mayClear, names, onReload, onSave, onTry } = props;
   const { problem, refused } = props;
@@ -71,7 +70,7 @@ export function BudgetEditor(props: EditorProps): ReactElement {
   const [errors, setErrors] = useState<Typed>({});
   const start = useMemo(() => typedBudget(base), [base]);
   const isChanged = Object.keys(typed).some((key) => typed[key] !== start[key]);
-  // A field that is not being edited shows the value in force.
+  // A field without edits shows the value in force.
   if (!isChanged && base.version < budget.version) {
     setBase(budget);
     setTyped(typedBudget(budget));
@@ -89,14 +88,14 @@ export function BudgetEditor(props: EditorProps): ReactElement {
     problems[key] = amount.problem;
     return null;
   };
-  /** Null: a field has a problem, which it shows. */
+  /** Returns the typed budget; null if a field has a problem, which it shows. */
   const readAll = () => {
     const problems: Record<string, string> = {};
     const cap = read(CAP, true, problems);
     const children = new Map(base.children.map(({ id }) => [id, read(id, mayClear, problems)]));
     setErrors(problems);
     if (Object.keys(problems).length === 0) return { cap, children };
-    // The invalid field may be filtered out of sight.
+    // Clears the filter, which may hide the invalid field.
     names.onTyped("");
     return null;
   };
@@ -108,7 +107,7 @@ export function BudgetEditor(props: EditorProps): ReactElement {
     const saved = await onSave(whole.cap, whole.children, base.version);
     if (saved === null) return;
     setBase(saved);
-    // Keeps text that was typed after sending, as a change of the saved values.
+    // Keeps text typed after sending, as a change of the saved values.
     setTyped((now) => {
       const since = Object.entries(now).filter(([key, text]) => text !== sent[key]);
       return { ...typedBudget(saved), ...Object.fromEntries(since) };

@@ -4,10 +4,10 @@ import { type ReactElement, useEffect, useRef } from "react";
 import { AmountInput } from "./amount.tsx";
 import { Written } from "./parts.tsx";
 
-/** The children of a budget that are shown, and what each is called. */
+/** The shown children of a budget, and their names. */
 export interface ChildNames {
   readonly nameOf: (id: string) => string;
-  /** Told of those that are seen: their names may still have to be read. */
+  /** Called with the visible children, whose names may still have to be read. */
   readonly onVisible?: (ids: readonly string[]) => void;
   /** Search text and the matching ids; null for all. */
   readonly typed: string;
@@ -25,12 +25,11 @@ interface RowsProps {
   readonly onChange: (id: string, value: string) => void;
 }
 
-/** Maximum number of rows drawn at once; of more, only visible ones are drawn, in a frame of their own. */
+/** Maximum rows drawn at once. In a longer list only the visible ones are drawn, in a scrolling frame. */
 const DRAWN_MAX = 50;
 const ROW_PX = 52;
 const AROUND = 8;
 
-/** Budget rows of the children, to type into. */
 export function BudgetRows({ ids, names, ...rows }: RowsProps): ReactElement {
   const shown = names.found === null ? ids : ids.filter((id) => names.found?.has(id));
   const isWindowed = shown.length > DRAWN_MAX;

@@ -36,7 +36,7 @@ interface EditorProps {
   readonly isReadOnly: boolean;
 }
 
-/** Editor of the calendar by which a project's limits begin anew. */
+/** Editor of the calendar by which a project's limits reset. */
 export function CalendarEditor({ isReadOnly, projectId }: EditorProps): ReactElement {
   const queryKey = ["budgets", "calendar", projectId];
   const { data, error } = useQuery({
@@ -44,7 +44,7 @@ export function CalendarEditor({ isReadOnly, projectId }: EditorProps): ReactEle
     queryFn: async ({ signal }) => valueOf(await api.getProjectCalendar({ id: projectId }, { signal })),
   });
   if (data === undefined) return error === null ? <Waiting /> : <Failed error={error} />;
-  // Another version begins another form.
+  // A new version resets the form.
   return <Form key={data.version} projectId={projectId} current={data} isReadOnly={isReadOnly} />;
 }
 

@@ -4,7 +4,7 @@ import { money, titled } from "../format.ts";
 import type { Transaction } from "../words.ts";
 import { Fact, Money, State } from "./parts.tsx";
 
-/** What a network did with a payment beyond charging what the agent asked for. */
+/** Shows what a network did with a payment beyond charging the requested amount. */
 
 type Charged = Pick<Transaction, "amounts" | "breach" | "currency" | "stage" | "status">;
 
@@ -52,7 +52,7 @@ const breachText = (breach: NonNullable<Transaction["breach"]>, currency: string
     )
     .join(", ");
 
-/** A transaction's state, marked where its network did something else with it. */
+/** State of a transaction, marked if its network deviated from the request. */
 export function ChargedState({ transaction }: { readonly transaction: Charged }): ReactElement {
   return (
     <Group gap={4}>
@@ -68,7 +68,7 @@ export function ChargedState({ transaction }: { readonly transaction: Charged })
   );
 }
 
-/** The amounts of a transaction, where they are not simply what was asked for. */
+/** Amounts of a transaction, if they differ from the requested amount. */
 export function ChargedFacts({ transaction }: { readonly transaction: Charged }): ReactElement | null {
   const { amounts, breach, currency, stage } = transaction;
   const { authorizedCents, capturedCents, creditedCents, requestedCents } = amounts;

@@ -7,22 +7,22 @@ interface CodeProps {
   readonly label: string;
   readonly value: string;
   readonly onChange: (value: string) => void;
-  /** Called with each complete code, which need not be in `value` yet. */
+  /** Called with each complete code, which may not be in `value` yet. */
   readonly onComplete: (code: string) => void;
   readonly isBusy: boolean;
-  /** Text below the boxes; empty where another part of the form says it. */
+  /** Text below the boxes; empty if another part of the form shows it. */
   readonly error?: string | undefined;
   readonly autoFocus?: boolean;
 }
 
-/** The six digits of an authenticator app, typed one by one or pasted with spaces or hyphens. */
+/** Input for the six digits of an authenticator app, typed individually or pasted with spaces or hyphens. */
 export function CodeInput(props: CodeProps): ReactElement {
   const { autoFocus = false, error, isBusy, label, onChange, onComplete, value } = props;
   const id = useId();
   const first = useRef<HTMLInputElement>(null);
   const wasBusy = useRef(false);
   useEffect(() => {
-    // Disabled fields lose the focus; after a wrong code the next one is typed at once.
+    // Disabled fields lose the focus, and after a wrong code the user types again at once.
     if (wasBusy.current && !isBusy) first.current?.focus();
     wasBusy.current = isBusy;
   }, [isBusy]);
@@ -54,7 +54,7 @@ export function CodeInput(props: CodeProps): ReactElement {
         aria-labelledby={id}
         getInputProps={(index) => ({
           "aria-label": `Digit ${index + 1}`,
-          // A dialog moves the focus when it has opened: to its close button, unless a field asks for it.
+          // A dialog focuses its close button on opening, unless a field claims the focus.
           ...(index === 0 ? { "data-autofocus": autoFocus || undefined } : {}),
         })}
       />

@@ -6,7 +6,6 @@ import { Problem } from "./problem.tsx";
 interface ConfirmProps {
   readonly title: string;
   readonly children: ReactNode;
-  /** Label of the confirming button. */
   readonly action: string;
   readonly color?: string;
   readonly isBusy: boolean;
@@ -15,7 +14,6 @@ interface ConfirmProps {
   readonly onClose: () => void;
 }
 
-/** Asks once more before what can't be taken back. */
 export function Confirm(props: ConfirmProps): ReactElement {
   const { action, children, color = "red", isBusy, onClose, onConfirm, problem, title } = props;
   return (
@@ -38,7 +36,7 @@ export function Confirm(props: ConfirmProps): ReactElement {
   );
 }
 
-/** A button, and what it opens until that is closed. */
+/** Returns what a button has opened, and the functions that open and close it. */
 export function useOpened<T>(): readonly [opened: T | null, open: (what: T) => void, close: () => void] {
   const [opened, setOpened] = useState<T | null>(null);
   return [opened, setOpened, () => setOpened(null)];

@@ -9,7 +9,7 @@ import { Block } from "./secret.tsx";
 
 interface ConnectProps {
   readonly agentId: string;
-  /** Replaces the placeholder in the texts, if it is at hand. */
+  /** Replaces the placeholder in the texts, if available. */
   readonly apiKey?: string;
 }
 
@@ -18,7 +18,7 @@ const GROUPS = [
   ["framework", "Frameworks"],
 ] as const;
 
-/** An agent's connection by each client and framework that people use, and a first payment to try. */
+/** Instructions to connect an agent with each client and framework, and to try a first payment. */
 export function Connect({ agentId, apiKey }: ConnectProps): ReactElement {
   const [chosen, setChosen] = useState<string | null>(null);
   const { data, error } = useQuery({

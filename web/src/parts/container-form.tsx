@@ -16,7 +16,6 @@ type FormProps = Kind & { readonly onClose: () => void };
 const SWATCHES = ["#4338ca", "#0f766e", "#b45309", "#be123c", "#1d4ed8", "#6d28d9", "#3f6212", "#475569"];
 const STALE = [["projects"], ["teams"], ["budgets"]];
 
-/** A new project or team, or what is changed of one. */
 export function ContainerForm(props: FormProps): ReactElement {
   const { kind, of, onClose } = props;
   const navigate = useNavigate();

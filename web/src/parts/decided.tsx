@@ -9,7 +9,7 @@ import { Icon } from "../icons.tsx";
 import { type Approval, payeeOf } from "../words.ts";
 import { Card } from "./parts.tsx";
 
-/** A decision on one or many approvals, and what became of it. An approval without an outcome was not sent. */
+/** A decision on one or many approvals, and its outcomes. An approval without an outcome was not sent. */
 export interface Ended {
   readonly approvals: readonly Approval[];
   readonly decision: Decision;
@@ -34,7 +34,7 @@ function kindOf(decided: Decided | undefined): Kind {
   return decided?.state === "late" ? "late" : "notSent";
 }
 
-/** Words in the order of the sentence. */
+/** Words for outcomes, in the order of the sentence. */
 const WORDS: readonly (readonly [Kind, string])[] = [
   ["paid", "paid"],
   ["executing", "on their way"],
@@ -44,7 +44,7 @@ const WORDS: readonly (readonly [Kind, string])[] = [
   ["notSent", "not sent"],
 ];
 
-/** Approvals that still wait for this decision. */
+/** Returns the approvals that still wait for this decision. */
 export const notSentOf = ({ approvals, decided }: Ended): readonly Approval[] =>
   approvals.filter(({ id }) => kindOf(decided.get(id)) === "notSent");
 
@@ -72,7 +72,7 @@ function sentenceOfOne(approval: Approval, decided: Decided | undefined): string
   }
 }
 
-/** Sentences on many: how many of each outcome, the sum paid, and why some were not sent. */
+/** Returns sentences about many approvals: the number of each outcome, the sum paid, and why some were not sent. */
 function sentencesOfMany({ approvals, decided }: Ended): readonly string[] {
   const of = (kind: Kind): readonly Approval[] =>
     approvals.filter(({ id }) => kindOf(decided.get(id)) === kind);
@@ -88,11 +88,11 @@ function sentencesOfMany({ approvals, decided }: Ended): readonly string[] {
   ];
 }
 
-const POLL_MS = 1_500;
-/** Interval of reads for each payment on its way: 200 of them take at most 400 reads a minute. */
-const POLL_MS_EACH = 150;
+const POLL_INTERVAL_MS = 1_500;
+/** Polling interval per payment in flight: 200 payments take at most 400 reads a minute. */
+const POLL_INTERVAL_MS_EACH = 150;
 
-/** Follows payments that are on their way to their ends. */
+/** Follows payments in flight to their ends. */
 function useFollowed(ended: Ended): Ended {
   const ids = ended.approvals.map(({ id }) => id);
   const executing = ids.filter((id) => kindOf(ended.decided.get(id)) === "executing");
@@ -110,7 +110,7 @@ function useFollowed(ended: Ended): Ended {
     },
     refetchInterval: ({ state }) => {
       const left = executing.length - (state.data?.size ?? 0);
-      return left > 0 && Math.max(POLL_MS, left * POLL_MS_EACH);
+      return left > 0 && Math.max(POLL_INTERVAL_MS, left * POLL_INTERVAL_MS_EACH);
     },
   });
   return data === undefined ? ended : { ...ended, decided: new Map([...ended.decided, ...data]) };
@@ -124,7 +124,6 @@ interface NoticeProps {
   readonly onContinue: (left: readonly Approval[]) => void;
 }
 
-/** Notice of a finished decision. */
 export function DecidedNotice({ ended: answered, isBusy, left, onContinue }: NoticeProps): ReactElement {
   const ended = useFollowed(answered);
   const { approvals, decided } = ended;
@@ -164,7 +163,6 @@ interface SendingProps {
   readonly decidedCount: number;
 }
 
-/** The progress of a decision on many payments. */
 export function Sending({ decidedCount, how, total }: SendingProps): ReactElement {
   const verb = how === "approve" ? "Approving" : "Denying";
   return (

@@ -9,7 +9,6 @@ interface DenialProps {
   readonly onBack: () => void;
 }
 
-/** Denying on the payment's own page. */
 export function Denial({ onBack, onDeny }: DenialProps): ReactElement {
   const [feedback, setFeedback] = useState("");
   const [isSent, setSent] = useState(false);

@@ -6,24 +6,24 @@ import { REASONS } from "../words.ts";
 
 export const FEEDBACK_CHARACTERS_MAX = 1_000;
 
-/** Returns the length in characters as the service counts them. */
+/** Returns the length in characters, as the service counts them. */
 export const lengthOf = (text: string): number => Array.from(text).length;
 
 const isReason = (text: string): boolean => REASONS.some((reason) => reason === text);
 
-/** A usual reason in the place of another one, or below a person's own words. */
+/** Returns the feedback with a common reason, which replaces another such reason or follows the person's own words. */
 export const withReason = (feedback: string, reason: string): string => {
   const own = feedback.trim();
   return own === "" || isReason(own) ? reason : `${own}\n${reason}`;
 };
 
-/** Why this can't be sent; undefined: it can. */
+/** Returns why the feedback cannot be sent; undefined if it can. */
 export function feedbackError(feedback: string): string | undefined {
   if (feedback.trim() === "") return "Say why: it is what the agent gets to read.";
   return lengthOf(feedback) > FEEDBACK_CHARACTERS_MAX ? "This is too long." : undefined;
 }
 
-/** Sends a field's form by Ctrl+Enter, or ⌘+Enter. */
+/** Submits a field's form with Ctrl+Enter or ⌘+Enter. */
 export function sendByKey(event: KeyboardEvent<HTMLTextAreaElement>): void {
   if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey)) return;
   event.preventDefault();
@@ -37,7 +37,6 @@ interface DenyProps {
   readonly onClose: () => void;
 }
 
-/** Denying, with the feedback for the agent. */
 export function Deny({ onClose, onDeny, title, verb = "Deny" }: DenyProps): ReactElement {
   const [feedback, setFeedback] = useState("");
   const [isSent, setSent] = useState(false);

@@ -6,7 +6,7 @@ import {
 } from "@mantine/core";
 import { type ReactElement, useEffect, useState } from "react";
 
-/** Mantine's dialogs, which return the focus also where they are mounted open and closed by unmounting. */
+/** Mantine's dialogs, which also return the focus if they are mounted open and closed by unmounting. */
 
 export function Modal(props: ModalProps): ReactElement {
   useFocusReturn(props.opened);
@@ -19,7 +19,7 @@ export function Drawer(props: DrawerProps): ReactElement {
 }
 
 function useFocusReturn(isOpen: boolean): void {
-  // Read while rendering: a field of the dialog may take the focus before any effect.
+  // Read during rendering, because a field of the dialog may take the focus before any effect runs.
   const [before] = useState(() => (isOpen ? document.activeElement : null));
   useEffect(
     () => () => {

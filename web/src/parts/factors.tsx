@@ -22,7 +22,6 @@ const STALE = [ME, ["passkeys"]] as const;
 const deviceName = (): string =>
   /iPhone|iPad|Android|Mac|Windows|Linux/.exec(navigator.userAgent)?.[0] ?? "This device";
 
-/** Makes a passkey on this device. */
 export function AddPasskey({ onCancel, onDone }: AddProps): ReactElement {
   const [name, setName] = useState(deviceName);
   const [problem, setProblem] = useState("");
@@ -68,7 +67,7 @@ export function AddPasskey({ onCancel, onDone }: AddProps): ReactElement {
   );
 }
 
-/** Enrols an authenticator app: its secret as a picture, then a code of its. */
+/** Enrols an authenticator app: shows its secret as a QR code, then asks for a code. */
 export function AddTotp({ onCancel, onDone }: AddProps): ReactElement {
   const [enrolment, setEnrolment] = useState<Output<"enrollTotp"> | null>(null);
   const [code, setCode] = useState("");

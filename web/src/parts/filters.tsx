@@ -5,10 +5,8 @@ import { OPTIONS_MAX, type Project, type Team, useProjects, useTeams } from "../
 import { asWritten, readAmount, typedOf } from "../format.ts";
 import { AmountInput } from "./amount.tsx";
 
-/** Fields that lists are narrowed by. */
-
-/** Pause in typing after which a list is searched. */
-const TYPED_MS = 300;
+/** Pause in typing before a search. */
+const TYPING_PAUSE_MS = 300;
 
 interface IdProps {
   readonly value: string | null;
@@ -49,7 +47,7 @@ interface SearchProps {
   readonly onChange: (search: string) => void;
 }
 
-/** A text that is searched for once its typing pauses. */
+/** Field whose text is searched for once typing pauses. */
 export function SearchField({ label, onChange, placeholder, value }: SearchProps): ReactElement {
   const [typed, setTyped] = useState(value);
   const searched = useRef(value);
@@ -64,7 +62,7 @@ export function SearchField({ label, onChange, placeholder, value }: SearchProps
     const timer = setTimeout(() => {
       searched.current = text;
       onChange(text);
-    }, TYPED_MS);
+    }, TYPING_PAUSE_MS);
     return () => clearTimeout(timer);
   });
   return (
@@ -89,7 +87,7 @@ interface AmountProps {
 const centsIn = (typed: string): ReturnType<typeof readAmount> | null =>
   typed.trim() === "" ? null : readAmount(typed);
 
-/** A bound of the amount, in force as soon as it reads as one. */
+/** Minimum or maximum amount, applied as soon as the text is an amount. */
 export function AmountFilter({ cents, name, onChange }: AmountProps): ReactElement {
   const [typed, setTyped] = useState(() => typedOf(cents));
   const read = centsIn(typed);
@@ -118,13 +116,13 @@ export function AmountFilter({ cents, name, onChange }: AmountProps): ReactEleme
 
 interface BarProps {
   readonly search?: ReactNode;
-  /** Number of filters in force behind the button. */
+  /** Number of active filters behind the button. */
   readonly count: number;
   readonly children: ReactNode;
   readonly isPadded?: boolean;
 }
 
-/** Filters in a row; on a phone all but the search are behind a button. */
+/** Row of filters. On a phone, all except the search are behind a button. */
 export function FilterBar({ children, count, isPadded = false, search }: BarProps): ReactElement {
   const [isOpen, { toggle }] = useDisclosure(false);
   return (
@@ -139,13 +137,12 @@ export function FilterBar({ children, count, isPadded = false, search }: BarProp
 }
 
 interface DaysProps {
-  /** Such as 2026-03-29. */
+  /** A date, such as 2026-03-29. */
   readonly from: string | null;
   readonly to: string | null;
   readonly onChange: (change: { readonly from?: string | null; readonly to?: string | null }) => void;
 }
 
-/** The first and the last day of a list. */
 export const DayFields = ({ from, onChange, to }: DaysProps): ReactElement => (
   <>
     <DayField name="First day" shown="From" value={from} onChange={(day) => onChange({ from: day })} />

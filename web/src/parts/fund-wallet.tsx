@@ -7,7 +7,6 @@ import { readAmount } from "../format.ts";
 import { AmountInput } from "./amount.tsx";
 import { Problem } from "./problem.tsx";
 
-/** The origin of the money: made on the local chain, or the organization's treasury. */
 export type FundedFrom = "test money" | "treasury";
 
 interface FundWalletProps {
@@ -27,11 +26,10 @@ const TEXTS = {
   },
 } as const satisfies Record<FundedFrom, object>;
 
-/** Asks how much money an agent's wallet gets. */
 export function FundWallet({ agentId, from, onClose }: FundWalletProps): ReactElement {
   const [typed, setTyped] = useState("100");
   const [error, setError] = useState<string>();
-  // A second click, or a repeat after no answer, moves nothing again.
+  // Keeps a second click, or a retry after a lost response, from moving money again.
   const [keyed, setKeyed] = useState(() => crypto.randomUUID());
   const options = { stale: [["agents", agentId, "wallet"]], fields: ["amountCents"] };
   const mint = useAction(

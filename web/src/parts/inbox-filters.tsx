@@ -12,7 +12,6 @@ interface FilterProps {
   readonly approvals: readonly Approval[];
 }
 
-/** Filters, order and view of the inbox. */
 export function InboxFilters({ approvals, search, set }: FilterProps): ReactElement {
   const { agentId = null, reason = null, sort = "newest", teamId = null, view = "cards" } = search;
   const reasons = new Set(approvals.flatMap(({ flaggedByRuleTypes }) => flaggedByRuleTypes));

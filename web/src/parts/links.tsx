@@ -2,7 +2,7 @@ import { Anchor, type AnchorProps, Button, type ButtonProps } from "@mantine/cor
 import { createLink } from "@tanstack/react-router";
 import type { ComponentProps, ReactElement } from "react";
 
-/** Links to the dashboard's own pages that look like Mantine's. */
+/** Links to the dashboard's own pages, with Mantine's look. */
 
 type Native = Omit<ComponentProps<"a">, "style" | "color">;
 

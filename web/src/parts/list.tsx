@@ -12,8 +12,8 @@ interface PageOf {
 const isNear = ({ state }: { readonly state: { readonly data: unknown } }): boolean => !isFarRead(state.data);
 
 /**
- * A list of the service's, page after page. `call` asks for one, from a cursor on. Pages are read again one after another, so who has
- * gone far down a list keeps what was read; it is read again from its beginning when it is come back to.
+ * Reads a list page by page. `call` reads the page at a cursor. Pages are refetched in sequence, so a reader far down a
+ * list keeps the pages already read; the list starts again from its first page on a later visit.
  */
 export function usePages<P extends PageOf>(
   queryKey: QueryKey,
@@ -49,10 +49,10 @@ interface MoreProps {
   readonly fetchNextPage: () => Promise<unknown>;
 }
 
-/** Distance before the end at which more is read. */
+/** Distance from the end at which more is read. */
 const AHEAD = "600px";
 
-/** Below a list that goes on: who comes near it gets more, and who goes by keys has a button. */
+/** End of a list with more pages: scrolling near it reads more, and a button serves keyboard users. */
 export function More(props: MoreProps): ReactElement | null {
   const { fetchNextPage, hasNextPage, isFetchingNextPage, isFetchNextPageError } = props;
   const end = useRef<HTMLDivElement>(null);

@@ -10,7 +10,6 @@ interface PageProps {
   readonly children: ReactNode;
 }
 
-/** A page: its heading, what can be done on it, what it shows. */
 export function Page({ about, actions, children, title }: PageProps): ReactElement {
   return (
     <Stack gap="lg">
@@ -35,7 +34,7 @@ interface CardProps {
   readonly about?: ReactNode;
   readonly actions?: ReactNode;
   readonly children: ReactNode;
-  /** Whether the contents reach the edges. */
+  /** Whether the contents extend to the edges. */
   readonly flush?: boolean;
 }
 
@@ -67,7 +66,7 @@ interface EmptyProps {
   readonly action?: ReactNode;
 }
 
-/** Placeholder for a list without entries, with the way to the first one. */
+/** Placeholder for an empty list, with a way to create the first entry. */
 export function Empty({ action, children, icon, title }: EmptyProps): ReactElement {
   return (
     <Stack align="center" gap="xs" className="empty">
@@ -83,7 +82,7 @@ export function Empty({ action, children, icon, title }: EmptyProps): ReactEleme
   );
 }
 
-/** Placeholder with as many lines as there will be, so that nothing jumps. */
+/** Placeholder with the expected number of lines, so that nothing jumps. */
 export function Waiting({
   height = 44,
   lines = 5,
@@ -119,7 +118,7 @@ const TONES = {
 type Toned = keyof typeof TONES;
 const hasTone = (state: string): state is Toned => state in TONES;
 
-/** A state in its color, and in its word. */
+/** State as a colored word. */
 export function State({ of }: { readonly of: string }): ReactElement {
   return (
     <Badge color={hasTone(of) ? TONES[of] : "gray"} className="state" data-state={of}>
@@ -128,10 +127,10 @@ export function State({ of }: { readonly of: string }): ReactElement {
   );
 }
 
-/** Words of an agent or a person, that turn nothing around them. */
+/** Text of an agent or a person, isolated so that it does not change the surrounding writing direction. */
 export const Written = ({ text }: { readonly text: string }): ReactElement => <bdi>{asWritten(text)}</bdi>;
 
-/** An amount, in figures of one width. */
+/** Amount in figures of equal width. */
 export const Money = ({
   cents,
   currency,
@@ -140,7 +139,7 @@ export const Money = ({
   readonly currency?: string;
 }): ReactElement => <span className="figure">{money(cents, currency)}</span>;
 
-/** Relative time, with the absolute one as its title. */
+/** Relative time, with the absolute time as its title. */
 export function When({ iso }: { readonly iso: string | null }): ReactElement {
   if (iso === null)
     return (
@@ -160,13 +159,13 @@ interface BarProps {
   readonly limitCents: number | null;
   readonly spentCents: number;
   readonly reservedCents: number;
-  /** Additional amount on top; the legend then belongs to several bars. */
+  /** Additional amount on top. The legend then belongs to several bars. */
   readonly moreCents?: number;
 }
 
 type BarPart = "spent" | "reserved" | "more";
 
-/** Meaning of the colors of a bar's parts. */
+/** Legend of a bar's colors. */
 export const BarLegend = ({ parts }: { readonly parts: Partial<Record<BarPart, string>> }): ReactElement => (
   <ul className="legend bar-legend">
     {Object.entries(parts).map(([part, text]) => (
@@ -244,7 +243,6 @@ interface FactProps {
   readonly children: ReactNode;
 }
 
-/** One labelled fact. */
 export const Fact = ({ children, label }: FactProps): ReactElement => (
   <div className="fact">
     <dt>{label}</dt>

@@ -7,11 +7,11 @@ interface PolicyFieldsProps {
   readonly onChange: (value: TypedPolicy) => void;
   readonly errors: Partial<Record<PolicyField, string | undefined>>;
   readonly disabled?: boolean;
-  /** Field that the form asks for in its own way. */
+  /** Field that the form shows in another way. */
   readonly without?: PolicyField;
 }
 
-/** The fields of a budget policy: empty is no limit. */
+/** Fields of a budget policy. Empty means no limit. */
 export function PolicyFields(props: PolicyFieldsProps): ReactElement {
   const { disabled = false, errors, onChange, value, without } = props;
   return (

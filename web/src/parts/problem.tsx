@@ -9,7 +9,7 @@ interface ProblemProps {
   readonly id?: string;
 }
 
-/** Problem of a person's action; nothing if there is none. */
+/** Problem with a person's action; renders nothing if there is none. */
 export function Problem({ id, text, title }: ProblemProps): ReactElement | null {
   if (text === "") return null;
   return (

@@ -6,13 +6,13 @@ type Purchase = Pick<Transaction, "protocol" | "receipt" | "resource">;
 
 interface PurchaseProps {
   readonly purchase: Purchase;
-  /** The address that is paid. */
+  /** Address that is paid. */
   readonly payee: string;
 }
 
 const PROTOCOLS = { "x402/2": "x402", "x402/1": "x402, version 1", mpp: "MPP" } as const;
 
-/** Shows what was bought on the web, and from whom; nothing for another payment. */
+/** Shows what was bought on the web, and from whom. Renders nothing for any other payment. */
 export function PurchaseFacts({ payee, purchase }: PurchaseProps): ReactElement | null {
   const { protocol, receipt, resource } = purchase;
   if (resource === null) return null;

@@ -17,7 +17,7 @@ type Raise = Output<"listRaiseRequests">["raiseRequests"][number];
 const HOUR_MS = 3_600_000;
 const STALE = [["raises"], ["agents"], ["budgets"]] as const;
 
-/** How long limits of a period stay raised. */
+/** Offered durations of a raise of limits by period. */
 const LASTING: readonly { readonly label: string; readonly endsAt: () => string | null | undefined }[] = [
   { label: "Until each period ends", endsAt: () => undefined },
   { label: "For 24 hours", endsAt: () => after(24) },
@@ -26,7 +26,7 @@ const LASTING: readonly { readonly label: string; readonly endsAt: () => string 
 ];
 const after = (hours: number): string => new Date(Date.now() + hours * HOUR_MS).toISOString();
 
-/** Raises that agents have asked for and nobody has decided; nothing where there are none. */
+/** Undecided requests of agents for higher limits. Renders nothing if there are none. */
 export function Raises(): ReactElement | null {
   const { data } = useQuery({
     queryKey: ["raises", "pending"],
@@ -139,6 +139,6 @@ const LIMITS: Readonly<Record<Limit["limit"], string>> = {
   daily_velocity: "payments per day",
 };
 
-/** `The team’s cap`. */
+/** Returns `The team’s cap`. */
 export const limitOf = ({ level, limit }: Pick<Limit, "level" | "limit">): string =>
   `The ${level}’s ${LIMITS[limit]}`;

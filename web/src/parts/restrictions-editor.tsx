@@ -61,11 +61,10 @@ interface EditorProps {
   readonly isReadOnly: boolean;
 }
 
-/** Begins as the queries that changes of the level make stale. */
+/** Returns a query key that starts like those made stale by changes of the level. */
 const keyOf = (level: Level, id: string): readonly string[] =>
   level === "agent" ? ["agents", id, "restrictions"] : ["rules", "restrictions", level, id];
 
-/** Editor of the restrictions of a project, a team or an agent. */
 export function RestrictionsEditor({ id, isReadOnly, level }: EditorProps): ReactElement {
   const { data, error } = useQuery({
     queryKey: keyOf(level, id),
@@ -93,13 +92,13 @@ function Form({
     setDraft(now);
   };
   const isChanged = !same(draft, base);
-  // Lists that are not being edited show those in force.
+  // Lists without edits show the values in force.
   if (!isChanged && base.version < current.version) begin(current);
   const send = async (): Promise<void> => {
     const saved = await save.run(id, draft);
     if (saved === null) return;
     setBase(saved);
-    // Keeps edits made after sending, as changes of what was saved.
+    // Keeps edits made after sending, as changes of the saved lists.
     setDraft((now) => (now === draft ? saved : { ...now, version: saved.version }));
   };
   const isStale = save.refused?.code === "STALE_RESTRICTIONS";
@@ -164,7 +163,9 @@ interface FieldsProps {
   readonly onChange: (draft: Restrictions) => void;
 }
 
-/** An empty list of what is allowed means no such list: nothing is allowed by pausing alone. */
+/**
+ * Returns null, which means no restriction, for an empty list of allowed entries. To allow nothing, an agent is paused.
+ */
 const listOrNull = <T,>(entries: T[]): T[] | null => (entries.length === 0 ? null : entries);
 
 function Fields({ draft, onChange }: FieldsProps): ReactElement {

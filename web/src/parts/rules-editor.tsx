@@ -21,29 +21,29 @@ interface EditorProps {
   readonly isReadOnly: boolean;
   readonly isBusy: boolean;
   readonly refused: Refused | null;
-  /** Answers what is in force then; null: it was refused. */
+  /** Returns the rules then in force; null if they were refused. */
   readonly onSave: (rules: SentRules, version: number) => Promise<Rules | null>;
   readonly onTry: (rules: SentRules, range: Range) => Simulated;
   readonly onReload: () => void;
 }
 
 /**
- * Drafts after `sent` was saved as `saved`, in the same order: what is unchanged since is what was saved, and what is not has its id, so
- * that it is no further rule.
+ * Returns the drafts after `sent` was saved as `saved`, in the same order. A draft unchanged since sending becomes the
+ * saved rule; a changed one gets the saved rule's id, so that it is not created again.
  */
 const rebased = (now: readonly Draft[], sent: readonly Draft[], saved: readonly Draft[]): readonly Draft[] =>
   now.map((draft) => {
     const at = sent.findIndex(({ key }) => key === draft.key);
     const as = saved[at];
     if (as === undefined) return draft;
-    // The key stays, since a person typing in the row would lose the cursor.
+    // The key stays, so that a person typing in the row keeps the cursor.
     return sent[at] === draft ? { ...as, key: draft.key } : { ...draft, id: as.id };
   });
 
 const same = (one: readonly Draft[], other: readonly Draft[]): boolean =>
   JSON.stringify(sentOf(one)) === JSON.stringify(sentOf(other));
 
-/** Path of an issue that is shown at its field. */
+/** Path of an issue shown at its field. */
 const IN_A_RULE = /^rules\.[0-9]+\.params\./;
 
 /** Editor of a container's rules, which are replaced as a whole. */
@@ -52,9 +52,9 @@ export function RulesEditor(props: EditorProps): ReactElement {
   const { current, isBusy, isReadOnly, onReload, onSave, onTry, refused, what } = props;
   const [base, setBase] = useState(current);
   const [drafts, setDrafts] = useState(() => draftsOf(current.rules));
-  /** Fields that hold what was typed into them begin anew with each. */
+  /** Key of the fields that keep typed text; a new round resets them. */
   const [round, setRound] = useState(0);
-  /** Drafts that were sent last, to whose places a refusal refers. */
+  /** Drafts sent last, whose positions a refusal refers to. */
   const [sent, setSent] = useState(drafts);
   const isChanged = !same(drafts, draftsOf(base.rules));
   const begin = (rules: Rules): void => {
@@ -62,7 +62,7 @@ export function RulesEditor(props: EditorProps): ReactElement {
     setDrafts(draftsOf(rules.rules));
     setRound((now) => now + 1);
   };
-  // Rules that are not being edited show those in force.
+  // Rules without edits show those in force.
   if (!isChanged && base.version < current.version) begin(current);
   const change = (draft: Draft): void =>
     setDrafts((now) => now.map((each) => (each.key === draft.key ? draft : each)));

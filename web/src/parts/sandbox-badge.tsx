@@ -2,7 +2,7 @@ import { Badge } from "@mantine/core";
 import type { ReactElement } from "react";
 import { type Settings, useOrganization } from "../organization.ts";
 
-/** The rails that move no real money, in words; null: there are none. */
+/** Describes the rails that move no real money; null if there are none. */
 function unrealOf({
   card,
   wallet,
@@ -23,7 +23,7 @@ function unrealOf({
   return wallet === "local" ? { label: "Sandbox wallets", about: wallets } : null;
 }
 
-/** Shown on every page while payments do not move real money, as the service says. */
+/** Badge on every page while payments move no real money, according to the service. */
 export function SandboxBadge(): ReactElement | null {
   const { data } = useOrganization();
   const unreal = data === undefined ? null : unrealOf(data.rails);

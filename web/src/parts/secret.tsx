@@ -4,7 +4,7 @@ import { Modal } from "./dialog.tsx";
 import { copyLabel, useCopy } from "../clipboard.ts";
 import { Icon } from "../icons.tsx";
 
-/** Copies a text, and says that it did. */
+/** Button that copies a text and confirms it. */
 export function CopyButton({
   text,
   label = "Copy",
@@ -42,7 +42,6 @@ export function CopyIcon({ text, label }: { readonly text: string; readonly labe
   );
 }
 
-/** A text to copy as it stands. */
 export function Block({ label, text }: { readonly text: string; readonly label: string }): ReactElement {
   return (
     <div className="block">
@@ -67,7 +66,7 @@ interface SecretProps {
   readonly onClose: () => void;
 }
 
-/** A secret, this once. It is not closed by a click beside it. */
+/** Secret that is shown once. A click outside or Escape does not close the dialog. */
 export function Secret({ children, label, onClose, title, value }: SecretProps): ReactElement {
   return (
     <Modal opened onClose={onClose} title={title} size="lg" closeOnClickOutside={false} closeOnEscape={false}>

@@ -21,10 +21,10 @@ type Group = (typeof GROUPS)[number];
 const DAYS = { "7d": 7, "30d": 30, "90d": 90, all: 30 } as const;
 const DAYS_MAX = 90;
 const SERIES_MAX = 5;
-/** An answer takes as many days as can be read in its time. */
+/** Maximum responses for a chart. Each contains as many days as can be read in its time. */
 const ANSWERS_MAX = 8;
 
-/** The days that a chart shows, up to `DAYS_MAX`, and the last of them. */
+/** Returns the number of days in a chart, up to `DAYS_MAX`, and the last day. */
 function periodOf(
   { from, range, to }: Filters,
   today: string,
@@ -44,7 +44,6 @@ interface ChartProps {
   readonly height?: number;
 }
 
-/** Chart of the spend per day, by agent, team or rail. */
 export function SpendChart({ height = 190, ...props }: ChartProps): ReactElement {
   const timezone = useTimezone();
   if (timezone === null) return <Waiting lines={1} height={height} />;
@@ -78,7 +77,7 @@ function Chart({
         days.push(...page.days);
         if (page.nextBefore === null) break;
         before = page.nextBefore;
-        // Millions of payments take several answers: the newest days are shown meanwhile.
+        // Millions of payments take several responses. The newest days are shown in the meantime.
         if (isFirst) client.setQueryData<Spend>(queryKey, { days: [...days], isComplete: false });
       }
       return { days, isComplete: true };
@@ -113,7 +112,7 @@ function Chart({
 interface Spend {
   /** Newest first. */
   readonly days: readonly Day[];
-  /** Whether older days are still to be read. */
+  /** Whether no older days are left to read. */
   readonly isComplete: boolean;
 }
 
@@ -125,12 +124,12 @@ interface BarsProps extends Spend {
   readonly height: number;
 }
 
-/** Width until the chart has been measured. */
+/** Width until the chart is measured. */
 const WIDTH = 900;
 const AXIS = 56;
 const FOOT = 22;
 
-/** The keys that most was spent by; everything else is the rest. */
+/** Returns the keys with the highest spend. The others are shown together. */
 function seriesOf(days: readonly Day[]): readonly string[] {
   const sums = new Map<string, number>();
   for (const { groups } of days) {
@@ -142,7 +141,7 @@ function seriesOf(days: readonly Day[]): readonly string[] {
     .map(([key]) => key);
 }
 
-/** The sums of a day's series, and of everything else. */
+/** Returns the sums of a day's series, and of all others. */
 function partsOf({ amountCents, groups }: Day, series: readonly string[]): readonly number[] {
   const parts = series.map((key) => groups.find((each) => each.group === key)?.amountCents ?? 0);
   return [...parts, parts.reduce((rest, cents) => rest - cents, amountCents)];
@@ -153,7 +152,7 @@ const extentOf = (parts: readonly number[]) => ({
   below: parts.reduce((sum, cents) => sum + Math.min(0, cents), 0),
 });
 
-/** A round amount above the largest. */
+/** Returns a round amount that is at least `cents`. */
 function ceilingOf(cents: number): number {
   const step = 10 ** Math.floor(Math.log10(Math.max(cents, 1)));
   return [1, 2, 2.5, 5, 10].map((factor) => factor * step).find((each) => each >= cents) ?? cents;
@@ -167,7 +166,7 @@ function Bars({ count, days, group, height, isComplete, last, timezone }: BarsPr
   const shown = Array.from({ length: count }, (_none, index) => daysAfter(last, index - count + 1));
   const extents = days.map((day) => extentOf(partsOf(day, series)));
   const top = ceilingOf(Math.max(0, ...extents.map(({ above }) => above)));
-  // More came back on some days than was charged.
+  // On some days more was refunded than charged.
   const bottom = Math.min(0, ...extents.map(({ below }) => below));
   const { ref, width: measured } = useElementSize();
   const width = measured === 0 ? WIDTH : measured;

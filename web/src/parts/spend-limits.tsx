@@ -30,7 +30,6 @@ interface LevelProps {
   readonly isReadOnly: boolean;
 }
 
-/** Limits by period of an agent. */
 export const AgentSpendLimits = ({
   id,
   isReadOnly,
@@ -48,7 +47,7 @@ export const AgentSpendLimits = ({
   />
 );
 
-/** Limits by period of all agents of a team. */
+/** Limits by period for all agents of a team together. */
 export const TeamSpendLimits = ({
   budget: { agents, capCents, spendLimits: limits, usage, version },
   id,
@@ -66,7 +65,7 @@ export const TeamSpendLimits = ({
   />
 );
 
-/** Limits by period of all agents of a project. */
+/** Limits by period for all agents of a project together. */
 export const ProjectSpendLimits = ({
   budget: { capCents, spendLimits: limits, teams, usage, version },
   id,
@@ -85,7 +84,7 @@ export const ProjectSpendLimits = ({
 );
 
 interface SpendLimitsProps {
-  /** Level whose payments are counted, in words. */
+  /** Level whose payments count, in words. */
   readonly of: string;
   readonly limits: readonly Used[];
   readonly increases: readonly Increase[];
@@ -99,7 +98,7 @@ type Typed = Readonly<Partial<Record<Period, string>>>;
 const typedLimits = (limits: readonly Used[]): Typed =>
   Object.fromEntries(limits.map(({ limitCents, period }) => [period, typedOf(limitCents)]));
 
-/** Bars of limits by period, each with the time at which it begins anew, and their editor. */
+/** Bars of limits by period, each with its reset time, and their editor. */
 function SpendLimits({ increases, isReadOnly, limits, of, simulate, write }: SpendLimitsProps): ReactElement {
   // Null: nothing was typed since the limits in force were read.
   const [typed, setTyped] = useState<Typed | null>(null);
@@ -107,7 +106,7 @@ function SpendLimits({ increases, isReadOnly, limits, of, simulate, write }: Spe
   const save = useAction(write, { stale: STALE, fields: ["spendLimits"] });
   const shown = typed ?? typedLimits(limits);
   const filled = PERIODS.filter(({ period }) => (shown[period] ?? "").trim() !== "");
-  /** Null: a field has a problem, which it shows. */
+  /** Returns the typed limits; null if a field has a problem, which it shows. */
   const readAll = (): Limit[] | null => {
     const read = filled.map(({ period }) => ({ period, amount: readAmount(shown[period] ?? "") }));
     const problems = read.flatMap(({ amount, period }) => (amount.ok ? [] : [[period, amount.problem]]));

@@ -15,7 +15,6 @@ interface StopProps {
   readonly label?: string;
 }
 
-/** The emergency stop: one click, and one more. */
 export function EmergencyStop({ label = "Emergency stop", scope, what }: StopProps): ReactElement {
   const client = useQueryClient();
   const stepUp = useStepUp();
@@ -69,6 +68,6 @@ const STEPS: Readonly<Record<Step, string>> = {
   revoking: "Everything is paused. Revoking keys…",
 };
 
-/** The service names the projects that it could not stop. */
+/** The service's own message names the projects that it could not stop. */
 const reasonOf = (refused: Refused): string =>
   refused.code === "SERVICE_UNAVAILABLE" ? sentence(refused.message) : sentenceOf(refused);

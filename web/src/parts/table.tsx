@@ -9,7 +9,7 @@ import {
   useState,
 } from "react";
 
-/** Maximum number of rows drawn at once; of more, only visible ones and some around them. */
+/** Maximum rows drawn at once. In a longer table only the visible rows and some around them are drawn. */
 const DRAWN_MAX = 100;
 const AROUND = 10;
 const ROW_PX = 62;
@@ -17,16 +17,15 @@ const ROW_PX = 62;
 interface TableProps<T> {
   readonly items: readonly T[];
   readonly keyOf: (item: T) => string | number;
-  /** The cells of its row; the same function as long as they are the same. */
+  /** Cells of a row. A new function renders all rows again. */
   readonly cells: (item: T) => ReactNode;
-  /** Opens the item of a clicked row; a stable function. One of the row's cells has a link, for the keyboard. */
+  /** Opens the item of a clicked row; a stable function. One cell has a link, for keyboard users. */
   readonly onOpen?: (item: T) => void;
-  /** The head's cells. */
   readonly head: ReactNode;
   readonly columns: number;
 }
 
-/** A table whose rows are drawn as far as they are seen, however many there are. On a phone they are stacked. */
+/** Table that draws only visible rows, however many there are. On a phone, rows are stacked. */
 export function Table<T>({ head, items, ...rows }: TableProps<T>): ReactElement {
   const isWindowed = items.length > DRAWN_MAX;
   return (
@@ -52,7 +51,7 @@ const Whole = <T,>({ items, keyOf, columns: _columns, ...row }: RowsProps<T>): R
 function Windowed<T>({ columns, items, keyOf, ...row }: RowsProps<T>): ReactElement {
   const body = useRef<HTMLTableSectionElement>(null);
   const [scrollMargin, setScrollMargin] = useState(0);
-  // Contents above the rows may grow, such as a chart that was read.
+  // Contents above the rows may grow, for example a chart that has loaded.
   useLayoutEffect(() => {
     const top = (body.current?.getBoundingClientRect().top ?? 0) + window.scrollY;
     if (Math.abs(top - scrollMargin) > 1) setScrollMargin(top);
@@ -89,7 +88,7 @@ interface RowProps<T> extends Pick<TableProps<T>, "cells" | "onOpen"> {
   readonly measure?: (row: HTMLTableRowElement | null) => void;
 }
 
-/** Whether a click is meant for the row: not for a control in it, nor the end of a selection of its text. */
+/** Whether a click is meant for the row: not for a control in it, and not the end of a text selection. */
 const isOfRow = ({ target }: MouseEvent): boolean =>
   target instanceof Element &&
   target.closest("a, button, input") === null &&
@@ -111,7 +110,7 @@ function PlainRow<T>({ cells, index, item, measure, onOpen }: RowProps<T>): Reac
   );
 }
 
-/** Scrolling draws only the rows that come. */
+/** Memoized, so that scrolling renders only the new rows. */
 const Row = memo(PlainRow) as typeof PlainRow;
 
 const Gap = ({ columns, height }: { readonly columns: number; readonly height: number }): ReactNode =>

@@ -21,7 +21,6 @@ import { useMay } from "../session.tsx";
 
 type Story = Output<"getTransactionExplanation">;
 
-/** Drawer of one transaction with its whole story. */
 export function TransactionDrawer({
   id,
   onClose,
@@ -103,7 +102,7 @@ function Payment({ transaction }: { readonly transaction: Transaction }): ReactE
   );
 }
 
-/** The payment's own card, which admins may see on a page of its own. */
+/** The payment's own card, which admins may view on a separate page. */
 function CardOf({ story: { card } }: { readonly story: Story }): ReactElement | null {
   const isAdmin = useMay("admin");
   if (card === null) return null;
@@ -151,7 +150,7 @@ const OUTCOMES = {
   denied: "Denied by policy",
 } as const;
 
-/** What a network did, in the words of its customer. */
+/** A network's steps, from the customer's point of view. */
 const STEPS: Partial<Record<Story["railSteps"][number]["kind"], string>> = {
   captured: "Charged",
   released: "Rest released",
@@ -226,7 +225,7 @@ function Steps({ story }: { readonly story: Story }): ReactElement {
   );
 }
 
-/** Each limit as the payment was decided by it. */
+/** Limits with the values used for the payment's decision. */
 function Limits({ story }: { readonly story: Story }): ReactElement | null {
   const { limits, transaction } = story;
   if (limits === null || limits.length === 0) return null;
@@ -252,7 +251,7 @@ function Limits({ story }: { readonly story: Story }): ReactElement | null {
 
 const isCount = (limit: string): boolean => limit === "hourly_velocity" || limit === "daily_velocity";
 
-/** Deliveries and entries of the log, to those who may read them. */
+/** Webhook deliveries and audit entries, for people who may read them. */
 function History({ story }: { readonly story: Story }): ReactElement | null {
   const { auditEntries, webhookDeliveries } = story;
   if (auditEntries === null && webhookDeliveries === null) return null;

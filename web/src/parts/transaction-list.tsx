@@ -15,12 +15,12 @@ import { RAILS } from "../rails.ts";
 
 interface ListProps {
   readonly filters: Omit<Filters, "open">;
-  /** The filters as the service takes them. */
+  /** Filters in the API's form. */
   readonly query: Query;
   readonly hidesAgent?: boolean;
 }
 
-/** Transactions, newest first, as far as they were asked for. */
+/** Transactions, newest first, as far as they were scrolled. */
 export function TransactionList({ filters, hidesAgent = false, query }: ListProps): ReactElement {
   const pages = usePages(["transactions", "list", query], (cursor, options) =>
     api.listTransactions({ query: { ...query, ...cursor, limit: 50 } }, options),

@@ -24,14 +24,13 @@ const SIDES: Readonly<Record<Side, string>> = {
   denied: "Denied",
 };
 
-/** Examples that are shown. */
 const SHOWN_EXAMPLES = 20;
 
 export type Simulated = Promise<Answer<Simulation>>;
 
 interface TryProps {
   readonly isDisabled: boolean;
-  /** Tries what is typed; null: it can't be sent, and its fields say why. */
+  /** Tries the typed change; null if it cannot be sent, in which case its fields say why. */
   readonly onTry: (range: Range) => Simulated | null;
 }
 

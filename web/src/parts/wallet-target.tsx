@@ -14,7 +14,7 @@ interface WalletTargetProps {
   readonly isReadOnly: boolean;
 }
 
-/** The balance that the treasury keeps an agent's wallet at. */
+/** Balance at which the treasury keeps an agent's wallet. */
 export function WalletTarget({ agentId, isReadOnly, policy }: WalletTargetProps): ReactElement {
   const { version, walletTargetCents: target } = policy;
   const [typed, setTyped] = useState(typedOf(target));

@@ -1,14 +1,14 @@
 import { useInsertionEffect } from "react";
 
 export interface AdoptedStyleProps {
-  /** Contents as of a style element. */
+  /** Contents in the form of a style element's. */
   readonly dangerouslySetInnerHTML?: { readonly __html: string };
   readonly children?: string;
 }
 
 /**
- * A style sheet in the place of a style element, which the content policy forbids: sheets that scripts make are not markup. Those of
- * the libraries come here (scripts/build-web.mjs).
+ * Style sheet in place of a style element, which the content policy forbids; sheets made by scripts are allowed. The
+ * build redirects the libraries' style elements here (scripts/build-web.mjs).
  */
 export function AdoptedStyle({ children, dangerouslySetInnerHTML }: AdoptedStyleProps): null {
   const css = dangerouslySetInnerHTML?.__html ?? children ?? "";
@@ -16,7 +16,7 @@ export function AdoptedStyle({ children, dangerouslySetInnerHTML }: AdoptedStyle
   return null;
 }
 
-/** Puts a sheet in force; what it answers takes it away. */
+/** Applies a style sheet. Returns a function that removes it. */
 export function adopt(css: string): () => void {
   const sheet = new CSSStyleSheet();
   sheet.replaceSync(css);

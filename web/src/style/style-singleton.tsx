@@ -1,7 +1,7 @@
 import { useInsertionEffect } from "react";
 import { adopt } from "./adopted-style.tsx";
 
-/** Replaces the package of that name, which writes a style element, by one adopted sheet however many use it. */
+/** Replaces the package of the same name, which writes a style element, by one adopted sheet for all users. */
 export function styleSingleton() {
   let users = 0;
   let remove: (() => void) | null = null;

@@ -19,18 +19,17 @@ import { Card, Empty, Waiting, When } from "../../parts/parts.tsx";
 import { Failed } from "../../parts/problem.tsx";
 import { Table } from "../../parts/table.tsx";
 
-const TYPED_MS = 300;
+const TYPING_PAUSE_MS = 300;
 const PAGE = 50;
 
 type Query = Omit<NonNullable<Input<"exportAuditLog">["query"]>, "cursor" | "limit">;
 
-/** The filters as the service takes them. */
+/** Returns the filters in the API's form. */
 const auditQueryOf = ({ from, to, ...others }: AuditSearch, timezone: string): Query => ({
   ...others,
   ...instantsOf({ from, to }, timezone),
 });
 
-/** Page of the audit log. */
 export function AuditLog(): ReactElement {
   const timezone = useTimezone();
   return timezone === null ? <Waiting lines={8} /> : <Log timezone={timezone} />;
@@ -41,7 +40,7 @@ function Log({ timezone }: { readonly timezone: string }): ReactElement {
   const navigate = useNavigate({ from: "/settings/audit" });
   const set = (change: AuditSearchChange): void =>
     void navigate({ search: auditSearchIn({ ...search, ...change }), replace: true });
-  const [settled] = useDebouncedValue(search, TYPED_MS);
+  const [settled] = useDebouncedValue(search, TYPING_PAUSE_MS);
   const filters = auditQueryOf(settled, timezone);
   const pages = usePages(["audit", filters], (cursor, options) =>
     api.listAuditLog({ query: { ...filters, ...cursor, limit: PAGE } }, options),

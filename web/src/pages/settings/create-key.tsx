@@ -37,7 +37,7 @@ const KINDS = ["organization", "project", "team"] as const;
 type Kind = (typeof KINDS)[number];
 const isKind = (value: string): value is Kind => KINDS.some((kind) => kind === value);
 
-/** A new key: what it may do, where, and how much of it in a day. All of it is fixed for its life. */
+/** Form for a new key: its permissions, scope and daily limits, all of which are fixed for the key's life. */
 export function CreateKey({ onClose, onCreated }: CreateKeyProps): ReactElement {
   const { data: projects = [] } = useProjects();
   const { data: teams = [] } = useTeams();

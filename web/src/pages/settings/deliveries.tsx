@@ -21,7 +21,6 @@ interface DeliveriesProps {
   readonly endpoint: { readonly id: string; readonly isActive: boolean };
 }
 
-/** Deliveries of an endpoint and its answers. */
 export function Deliveries({ endpoint }: DeliveriesProps): ReactElement {
   const { id } = endpoint;
   const [status, setStatus] = useState<(typeof STATUSES)[number] | null>(null);

@@ -11,7 +11,6 @@ import { Failed, Problem } from "../../parts/problem.tsx";
 const STALE = [["sso"]];
 const NOBODY = "nobody";
 
-/** Sign-in by the company's identity provider, for owners. */
 export function IdentityProvider(): ReactElement {
   const { data, error } = useQuery({
     queryKey: ["sso"],

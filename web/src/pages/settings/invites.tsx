@@ -84,7 +84,7 @@ export function Invites(): ReactElement | null {
   );
 }
 
-/** Inviting a person; where the service sends no mail, the link to hand on. */
+/** Form that invites a person. If the service sends no mail, it shows the link to hand on. */
 export function Invite({ onClose }: { readonly onClose: () => void }): ReactElement {
   const isOwner = useMay("owner");
   const [email, setEmail] = useState("");

@@ -22,7 +22,7 @@ const STALE = [["organizationKeys"]];
 const stateOf = ({ revokedAt, rotatedAt }: Key): string =>
   revokedAt === null ? (rotatedAt === null ? "active" : "rotated") : "revoked";
 
-/** Keys of the organization: machines that provision and supervise agents, and never spend. */
+/** The organization's keys, for machines that provision and supervise agents and never spend. */
 export function OrganizationKeys(): ReactElement {
   const pages = usePages(["organizationKeys"], (cursor, options) =>
     api.listOrganizationKeys({ query: { ...cursor, limit: 50 } }, options),

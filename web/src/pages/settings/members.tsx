@@ -17,7 +17,6 @@ import { Invite, Invites } from "./invites.tsx";
 type Role = Member["role"];
 type OpenDialog = { readonly member: Member; readonly role: Role | null };
 
-/** The people of the organization, and who is invited. */
 export function Members(): ReactElement {
   const pages = usePages(["members"], (cursor, options) =>
     api.listMembers({ query: { ...cursor, limit: 100 } }, options),
@@ -146,7 +145,7 @@ function Cells({ member, onOpenDialog }: CellsProps): ReactElement {
 
 const STALE = [["members"], ["organizationKeys"]];
 
-/** A role that changes, or a person who goes: what becomes of the keys that they have created is asked, too. */
+/** Dialog that changes a role or removes a person. It also asks about the keys that the person has created. */
 function Change({
   dialog,
   onClose,

@@ -12,7 +12,6 @@ import { ME, useMay } from "../../session.tsx";
 
 const STALE = [["organization"], ME];
 
-/** The organization, its plan and what it asks of its people. */
 export function Organization(): ReactElement {
   const isOwner = useMay("owner");
   const { data, error } = useOrganization();

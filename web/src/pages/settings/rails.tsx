@@ -17,7 +17,7 @@ type Rails = Output<"listRails">;
 type Connection = NonNullable<Rails["connection"]>;
 
 const RAILS_KEY = ["rails"] as const;
-/** The organization's settings say which rails are sandboxes. */
+/** The organization's settings contain which rails are sandboxes. */
 const STALE = [RAILS_KEY, ["organization"]];
 
 const CARD_MODES = {
@@ -32,7 +32,6 @@ const WALLET_MODES = {
   off: "Off: no chain is configured",
 } as const;
 
-/** Page of the rails: the card issuer that is connected, how far it is read, and what still is a sandbox. */
 export function RailSettings(): ReactElement {
   const { data, error } = useQuery({
     queryKey: RAILS_KEY,

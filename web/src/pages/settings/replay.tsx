@@ -23,20 +23,19 @@ const STATES = {
   stopped: "Stopped, since the endpoint was disabled",
 } as const;
 
-const POLL_MS = 2_000;
+const POLL_INTERVAL_MS = 2_000;
 
 interface ReplayProps {
   readonly endpointId: string;
   readonly onClose: () => void;
 }
 
-/** Sends what an endpoint has missed. */
 export function ReplayEvents({ endpointId: id, onClose }: ReplayProps): ReactElement {
   const [hours, setHours] = useState<string | null>("24");
   const last = useQuery({
     queryKey: ["webhooks", id, "replay"],
     queryFn: async ({ signal }) => valueOf(await api.getWebhookReplay({ id }, { signal })).replay,
-    refetchInterval: ({ state }) => (state.data?.state === "running" ? POLL_MS : false),
+    refetchInterval: ({ state }) => (state.data?.state === "running" ? POLL_INTERVAL_MS : false),
   });
   const replay = useAction(
     () =>

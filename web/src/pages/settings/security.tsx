@@ -15,7 +15,6 @@ import { Failed, Problem } from "../../parts/problem.tsx";
 import { hasPasskeys, NO_PASSKEYS } from "../../passkeys.ts";
 import { ME, useMe } from "../../session.tsx";
 
-/** A person's own account: factors, password, mail, where they are signed in. */
 export function Security(): ReactElement {
   return (
     <Stack>
@@ -246,7 +245,7 @@ function Password(): ReactElement {
 
 const NOTIFICATIONS = ["notifications"];
 
-/** Shown once it is known that the service mails. */
+/** Mail settings, shown once the service is known to send mail. */
 function Notifications(): ReactElement | null {
   const { data, error } = useQuery({
     queryKey: NOTIFICATIONS,
@@ -345,7 +344,7 @@ function Sessions(): ReactElement {
 const BROWSER = /(Firefox|Edg|OPR|Chrome|Safari)\/(\d+)/;
 const SYSTEM = /iPhone|iPad|Android|Windows|Mac OS X|Linux/;
 
-/** `Chrome 130 on Linux`, or what it calls itself. */
+/** Returns `Chrome 130 on Linux`, or the client's own name. */
 function clientOf(userAgent: string | null): string {
   if (userAgent === null) return "Unknown client";
   const [, browser, version] = BROWSER.exec(userAgent) ?? [];

@@ -13,7 +13,6 @@ const ENTRIES = [
   { to: "/settings/audit", label: "Audit log", who: "auditors" },
 ] as const;
 
-/** The frame of all settings. */
 export function Settings(): ReactElement {
   const { pathname } = useLocation();
   const isAdmin = useMay("admin");
@@ -26,7 +25,7 @@ export function Settings(): ReactElement {
     auditors: isAdmin || role === "auditor",
   };
   const entries = useRef<HTMLElement>(null);
-  // On a phone not all tabs fit.
+  // On a phone not all tabs fit, so the current one is scrolled into view.
   useEffect(() => {
     const current = entries.current?.querySelector("[aria-current=page]");
     current?.scrollIntoView({ block: "nearest", inline: "center" });

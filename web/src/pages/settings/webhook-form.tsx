@@ -11,7 +11,7 @@ import { Problem } from "../../parts/problem.tsx";
 type Endpoint = Item<"listWebhooks">;
 type EventType = Exclude<Input<"createWebhook">["body"]["eventTypes"][number], "*">;
 
-/** Texts of events; the type requires all of the contract's. */
+/** Descriptions of events. The type requires one for every event of the contract. */
 const EVENTS: Readonly<Record<EventType, string>> = {
   "transaction.completed": "A payment settles",
   "transaction.denied": "A payment is denied",
@@ -43,11 +43,10 @@ type Scope = (typeof SCOPES)[number];
 interface FormProps {
   readonly endpoint?: Endpoint;
   readonly onClose: () => void;
-  /** Called with the secret. */
+  /** Called with the new endpoint's secret. */
   readonly onCreated?: (secret: string) => void;
 }
 
-/** A new endpoint, or what is changed of one. */
 export function WebhookForm({ endpoint, onClose, onCreated }: FormProps): ReactElement {
   const { data: projects = [] } = useProjects();
   const { data: teams = [] } = useTeams();
@@ -62,7 +61,7 @@ export function WebhookForm({ endpoint, onClose, onCreated }: FormProps): ReactE
   const body = { name, url, eventTypes: types.length === 0 ? (["*"] as const) : types, scopeType, scopeIds };
   const [opened] = useState(body);
   const changes = changesOf(opened, body);
-  // Ids are of a scope's type, so the two go together.
+  // Ids belong to a type of scope, so the two are sent together.
   const changedScope =
     changes.scopeType === undefined && changes.scopeIds === undefined ? {} : { scopeType, scopeIds };
   const create = useAction(() => api.createWebhook({ body }), options);

@@ -21,7 +21,6 @@ type OpenDialog = "edit" | "delete" | "rotate" | "replay";
 
 const STALE = [["webhooks"]];
 
-/** Page of one endpoint and its deliveries. */
 export function WebhookPage(): ReactElement {
   const { id } = useParams({ from: "/app/settings/webhooks/$id" });
   const { data, error } = useQuery({

@@ -29,7 +29,6 @@ const cellsOf = (each: Item<"listWebhooks">): ReactElement => (
   </>
 );
 
-/** Page of all endpoints. */
 export function Webhooks(): ReactElement {
   const pages = usePages(["webhooks", "list"], (cursor, options) =>
     api.listWebhooks({ query: { ...cursor, limit: 50 } }, options),
