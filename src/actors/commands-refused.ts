@@ -5,8 +5,8 @@ import { STALE, isRefusal, type Refusal, REFUSED } from "../messages/guards/refu
 import { StaleLedger, StaleRecords } from "./actor-unavailable.ts";
 
 /**
- * An actor has refused a batch of commands, and decided nothing of it: its worker is older than this process and does not
- * know one of them yet.
+ * An actor refused a batch of commands and decided none of them: its worker is older than this process and does not
+ * know one of the commands yet.
  */
 export class CommandsRefused extends Error implements Unavailable {
   override readonly name = "CommandsRefused";
