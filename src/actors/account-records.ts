@@ -18,17 +18,12 @@ export interface AccountRecordsDependencies {
   readonly timers?: Timers;
 }
 
-/**
- * Writes the records of a project's agents with a small lag behind their accounts, so that many changes become one
- * write.
- */
+/** Writes the records of a project's agents, slightly behind their accounts, to batch many changes. */
 export class AccountRecords {
   readonly #dependencies: AccountRecordsDependencies;
   readonly #onWritten: () => void;
-  /** Newest summaries that are not written yet. */
   readonly #unwritten = new Map<string, AccountSummary>();
   readonly #writing = new Map<string, Promise<unknown>>();
-  /** Newest revisions that are written and not confirmed yet. */
   readonly #unconfirmed = new Map<string, number>();
   readonly #timers: Timers;
   #cancelTimer: (() => void) | null = null;
@@ -110,7 +105,6 @@ export class AccountRecords {
     return { kind: "confirm_records", records };
   }
 
-  /** Notes that the ledger received the confirmation. */
   confirmed({ records }: CommandOf<"confirm_records">): void {
     for (const { agentId, revision } of records) {
       if ((this.#unconfirmed.get(agentId) ?? 0) <= revision) this.#unconfirmed.delete(agentId);

@@ -14,10 +14,7 @@ const WAITING_COMMANDS_MAX = 1_000;
 const CONFIRM_AFTER_MS = 250;
 
 export interface AgentActorsDependencies {
-  /**
-   * Sends one update to the agent's actor and waits for its result, up to a timeout. Throws `NoSuchActor` if there is
-   * none.
-   */
+  /** Sends one update to the agent's actor and awaits its result, up to a timeout. May throw `NoSuchActor`. */
   readonly submit: (agentId: string, commands: readonly AgentCommand[]) => Promise<SubmitResult>;
   readonly ledgers: LedgerGateway;
   readonly writeAgent: Projections["writeAgent"];
@@ -142,7 +139,6 @@ class AgentMailbox {
   }
 }
 
-/** Access to agents' actors from this process. */
 export class AgentActors implements AgentGateway {
   readonly #mailboxes = new Map<string, AgentMailbox>();
   readonly #dependencies: AgentActorsDependencies;
@@ -151,7 +147,6 @@ export class AgentActors implements AgentGateway {
     this.#dependencies = dependencies;
   }
 
-  /** Number of waiting commands of all agents. */
   get waiting(): number {
     let waiting = 0;
     for (const mailbox of this.#mailboxes.values()) waiting += mailbox.waiting;

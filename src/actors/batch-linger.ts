@@ -3,10 +3,7 @@ import type { Timers } from "../lib/timers.ts";
 /** Maximum wait of a batch for requests that are about to submit. */
 const EXPECTED_REQUEST_MS = 2;
 
-/**
- * Maximum wait of a batch for callers that are being answered, and maximum time between a response and its caller's
- * next request.
- */
+/** Maximum wait of a batch for callers that are being answered, and maximum time until their next request. */
 const RETURNING_MS = 2;
 export const RETURNED_WITHIN_MS = 12;
 

@@ -29,9 +29,6 @@ export function zoneAround(timezone: string, now: Date): Zone {
   return { timezone, tz: dataVersion(), segments, until: untilMs };
 }
 
-/**
- * Whether this process should replace a ledger's offsets: its data is newer, or equally new and the ledger's offsets
- * end soon.
- */
+/** Whether to replace a ledger's offsets: this process has newer data, or equal data and the offsets end soon. */
 export const isZoneStale = ({ tz, until }: Omit<Zone, "segments">, now: Date): boolean =>
   dataVersion() > tz || (dataVersion() === tz && until < now.getTime() + DAYS_LEFT * DAY_MS);

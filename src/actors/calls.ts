@@ -31,7 +31,6 @@ export interface StartOptions {
   readonly workflowTaskTimeout?: Duration;
 }
 
-/** Calls to Temporal, each with a timeout. */
 export class TemporalCalls {
   readonly client: Client;
   /** Options that let a workflow id start only once. */

@@ -1,9 +1,6 @@
 import { TimeoutError, withTimeout } from "../lib/with-timeout.ts";
 
-/**
- * Maximum wait of a read for pending confirmations to reach the actor and the record, even if the actor is busy or
- * unreachable.
- */
+/** Maximum wait of a read for pending confirmations to reach actor and record. */
 const FLUSH_WAIT_MS = 2_000;
 
 /** Waits for a flush up to a timeout or the caller's spare time; then the caller uses what there is. */

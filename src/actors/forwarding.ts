@@ -9,10 +9,7 @@ import { isUnavailable } from "../lib/unavailable.ts";
 import { LEDGER_BATCH_MAX, LEDGER_CONFIRMATIONS_MAX, type ProjectRef } from "../messages/ledger.ts";
 import type { Sealer } from "../secrets/sealer.ts";
 
-/**
- * Maximum age of forwarded commands, in either direction since servers' clocks differ. Their nonces are remembered for
- * twice as long.
- */
+/** Maximum age of forwarded commands, also into the future. Nonces are remembered for twice as long. */
 const MAX_AGE_MS = 30_000;
 const REMEMBERED_MAX = 200_000;
 
@@ -74,10 +71,7 @@ export class ForgedCall extends Error {
   override readonly name = "ForgedCall";
 }
 
-/**
- * Checks only the outline. The ledger checks the rest and refuses commands one by one, so that an odd one fails no
- * others.
- */
+/** Checks only the outline. The ledger refuses invalid commands one by one, so that they fail no others. */
 const isCommand = (value: unknown): value is LedgerCommand =>
   isFields(value) && typeof value["kind"] === "string";
 

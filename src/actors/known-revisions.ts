@@ -8,16 +8,12 @@ import type { Timers } from "../lib/timers.ts";
 /** Maximum cached projects; another one costs a read of the records. */
 const KNOWN_MAX = 10_000;
 
-/**
- * Maximum age of known revisions. A restore within it is impossible: stopping, replacing and starting an engine takes
- * longer.
- */
+/** Maximum age of known revisions: replacing an engine for a restore takes longer. */
 const KNOWN_FRESH_MS = 2_000;
 
 /** Maximum reads of records that seem to be behind. While other servers are busy, some reads come too early. */
 const READS_MAX = 3;
 
-/** Ledger revisions that this process knows. */
 interface Known {
   /** Newest revision in the ledger's responses. */
   ledger: number;
@@ -26,7 +22,6 @@ interface Known {
   updatedAtMs: number;
 }
 
-/** Sends one update to a project's ledger. */
 export type SubmitWithRevisions = (
   project: ProjectRef,
   commands: readonly LedgerCommand[],

@@ -31,10 +31,7 @@ const FORWARDS_MAX = 16;
  */
 const OVERLOAD_MS = 1_000;
 
-/**
- * Waiting commands that are accepted even then, as probes: they show when a stalled engine recovers, and cost it
- * nothing until then.
- */
+/** Commands accepted even then, as probes: they show when a stalled engine recovers, and cost it nothing. */
 const PROBES_MAX = 8;
 
 /** Maximum wait of a read until executed payments are published and can be confirmed. */
@@ -53,7 +50,6 @@ export interface LedgerMailboxDependencies {
   readonly onError: (message: string, error: unknown) => void;
 }
 
-/** A ledger's response to one command. */
 export interface LedgerAnswer<P extends StoredPayment = StoredPayment> {
   readonly reply: LedgerReply<P>;
   /** Account revision that reflects the command; 0 if nothing that the record shows has changed. */
@@ -134,7 +130,6 @@ export class LedgerMailbox {
     this.#records = new AccountRecords(dependencies, () => this.#onIdle());
   }
 
-  /** Number of commands waiting for the update in flight. */
   get waiting(): number {
     return this.#waiting.size;
   }
@@ -205,10 +200,7 @@ export class LedgerMailbox {
     });
   }
 
-  /**
-   * Makes a batch wait a moment for a request that is about to submit. The caller releases it once it has submitted, or
-   * will not.
-   */
+  /** Makes a batch wait a moment for a request about to submit. Released once it has submitted, or will not. */
   expect(): Release {
     return this.#linger.expecting();
   }
@@ -414,10 +406,7 @@ export class LedgerMailbox {
     });
   }
 
-  /**
-   * Puts the commands that were not refused at the front of the next batch, since none of this batch is known to be
-   * decided.
-   */
+  /** Puts the commands that were not refused at the front again, since none is known to be decided. */
   #requeueUnrefused(refused: CommandsRefused | NotForwarded, { batch, confirmations, written }: Sent): void {
     const indexes: ReadonlySet<number> = refused instanceof CommandsRefused ? refused.indexes : new Set();
     const first = written === null ? 0 : 1;

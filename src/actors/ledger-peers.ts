@@ -21,7 +21,6 @@ const MAX_SILENT_BEATS = 4;
 /** Timeout of forwarded commands; their callers have been answered 503 by then. */
 const FORWARD_TIMEOUT_MS = 5_000;
 
-/** Maximum size of a ledger's sealed response to an update. */
 const MAX_ANSWER_BYTES = 8 * 1024 * 1024;
 
 const LIVE_REFRESH_MS = 1_000;
@@ -177,10 +176,7 @@ const isCutOff = ({ replies }: Forwarded): boolean =>
   replies.length > 0 &&
   replies.every((reply) => "failure" in reply && reply.failure.name === "ActorUnavailable");
 
-/**
- * Returns the server with the highest hash for the project; null if there is none. A server that joins or leaves moves
- * only its own projects.
- */
+/** Returns the server with the highest hash for the project, so that changes move few projects; null for none. */
 function ownerOf(projectId: string, servers: readonly LiveServer[]): LiveServer | null {
   let owner: LiveServer | null = null;
   let highest = "";

@@ -119,7 +119,6 @@ export class Ledgers implements LedgerGateway {
       .finally(() => this.#refreshing.delete(project.projectId));
   }
 
-  /** Number of waiting commands of all projects. */
   get waiting(): number {
     let waiting = 0;
     for (const mailbox of this.#mailboxes.values()) waiting += mailbox.waiting;
@@ -212,10 +211,7 @@ export class Ledgers implements LedgerGateway {
     this.#of(project).confirmLater(confirmation, published);
   }
 
-  /**
-   * Returns how many of the agent's payments were closed as of the ledger's last reply if it has evicted idempotency
-   * keys, otherwise 0.
-   */
+  /** Returns how many of the agent's payments were closed as of the last reply; 0 unless keys were evicted. */
   closedOf(agentId: string): number {
     return this.#closed.get(agentId) ?? 0;
   }

@@ -76,7 +76,6 @@ import { refusalIn } from "./commands-refused.ts";
 const ROLL_OVER_RETRIES_MAX = 20;
 const ROLL_OVER_RETRY_MS = 5;
 
-/** Client of the actors and of the workflows that wait with payments. */
 export class TemporalActors implements PaymentWorkflows, LedgerStarter {
   readonly #calls: TemporalCalls;
   readonly #client: Client;
@@ -194,7 +193,6 @@ export class TemporalActors implements PaymentWorkflows, LedgerStarter {
     return this.#query(projectId, ACCOUNT_QUERY, query);
   }
 
-  /** Returns a project's caps and their usage. */
   caps(projectId: string): Promise<CapsView> {
     return this.#query(projectId, CAPS_QUERY, { now: Date.now() });
   }

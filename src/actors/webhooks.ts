@@ -19,7 +19,6 @@ import {
 import { deliverySearchAttributes } from "../messages/search-attributes.ts";
 import type { TemporalCalls } from "./calls.ts";
 
-/** Client of the workflows of webhooks. */
 export class TemporalWebhooks implements WebhookWorkflows {
   readonly #calls: TemporalCalls;
 

@@ -2,13 +2,9 @@ import { LRUCache } from "lru-cache";
 import type { AgentDocument } from "../store/documents.ts";
 import type { AgentGateway } from "../payments/ports.ts";
 
-/**
- * Cache of keys known to have been used, until their agents' records show it: a record is written within seconds, or
- * retried later.
- */
+/** Cache of keys known to be used, until their agents' records show it some seconds later. */
 const CACHED_KEYS = { max: 10_000, ttl: 30_000 } as const;
 
-/** First use of a key of an agent, for its record. */
 export interface FirstUse {
   readonly agentId: string;
   readonly keyId: string;

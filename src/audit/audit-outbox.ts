@@ -7,10 +7,7 @@ import { canonicalJson } from "../domain/audit/canonical.ts";
 import { type AuditRecord, type AuditSeal, isMac } from "../domain/audit/entry.ts";
 import type { Indexes } from "../store/indexes.ts";
 
-/**
- * `committed`: written with its change. `begun`: written before another system decides, so the change may have been
- * made.
- */
+/** `committed`: written with its change. `begun`: before another system decides, so it may have been made. */
 export type OutboxKind = "committed" | "begun";
 
 /** A record to be appended to its organization's chain. Its id is the key of its entry, which is unique there. */
@@ -93,10 +90,7 @@ export class AuditOutbox {
     this.forget(record);
   }
 
-  /**
-   * Removes, a little later, a record that needs no entry any more. If that fails, a sweep finds its entry and removes
-   * it.
-   */
+  /** Removes, a little later, a record that needs no entry any more. If that fails, a sweep removes it. */
   forget({ entryKey }: AuditRecord): void {
     const removing = this.#removals
       .write({ deleteOne: { filter: { _id: entryKey } } })
@@ -146,10 +140,7 @@ export class AuditOutbox {
     return { appended, left };
   }
 
-  /**
-   * Appends all records concurrently, so that entries of one chain become one ordered insert. Returns the ids of those
-   * that are in their chains.
-   */
+  /** Appends all concurrently, so that each chain gets one ordered insert; returns the ids that are in chains. */
   async #appendAll(documents: readonly AuditOutboxDocument[]): Promise<string[]> {
     const done = await Promise.all(
       documents.map(async (document) => {

@@ -36,10 +36,7 @@ export interface Outcome<T> {
 
 /** Wraps the value of a change, with its entry. */
 export const changed = <T>(value: T, entry: EntryDetails = {}): Outcome<T> => ({ value, entry });
-/**
- * Wraps the value of a transaction that changed nothing, such as a refusal. The request then leaves an entry like every
- * refusal.
- */
+/** Wraps the value of a transaction without a change. The request leaves an entry like every refusal. */
 export const unchanged = <T>(value: T): Outcome<T> => ({ value, entry: null });
 
 /**
@@ -54,7 +51,6 @@ export interface AuditedWrites {
   readonly transaction: AuditedTransaction;
 }
 
-/** Audited changes of a handler. */
 export interface AuditNotes extends AuditedWrites {
   /**
    * Records a change before another system, such as an actor, decides it. Durable once resolved, so that there is an

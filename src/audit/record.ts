@@ -28,7 +28,6 @@ export interface AuditPrincipal {
   readonly isOriginHidden?: true;
 }
 
-/** Facts of a call's entry in addition to the call. */
 export interface AuditFacts extends Pick<AuditRecord, "entryKey" | "at" | "result"> {
   readonly principal: AuditPrincipal;
   /** Resource that a handler named; null for the route's own. */
@@ -67,10 +66,7 @@ export const successStatusOf = (id: OperationId): number => {
   return http?.successStatus ?? 200;
 };
 
-/**
- * Whether a call leaves an entry: every change does, except agents' payments, whose decisions leave entries of their
- * own.
- */
+/** Whether a call leaves an entry: every change, except agents' payments, whose decisions leave their own. */
 export const leavesEntry = (id: OperationId): boolean => {
   const { access, http, tool, waitsFor }: Operation = operations[id];
   if (access.kind === "agent" || waitsFor === "simulation") return false;

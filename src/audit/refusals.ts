@@ -33,11 +33,9 @@ type Group = "strangers" | "accounts" | "people" | "keys";
 
 interface Counter {
   readonly kind: string;
-  /** Entry to append. */
   readonly record: AuditRecord;
   /** Whether the counter records its first refusal at once; otherwise it only counts. */
   readonly isOwn: boolean;
-  /** Quotas of counters per minute. */
   readonly quotas: readonly { readonly name: string; readonly max: number }[];
 }
 
@@ -62,7 +60,6 @@ export class Refusals {
   readonly #options: RefusalsOptions;
   /** Oldest first. */
   readonly #windows = new Map<string, Window>();
-  /** Counters in use, by quota. */
   readonly #countersInUse = new Map<string, number>();
   readonly #process = randomBytes(6).toString("hex");
   #ended = 0;
@@ -73,7 +70,6 @@ export class Refusals {
     this.#options = options;
   }
 
-  /** Number of counters in use. */
   get size(): number {
     return this.#windows.size;
   }
@@ -222,10 +218,7 @@ const isStranger = ({ sessionId, type }: AuditActor): boolean => type === "user"
 const sourceOf = ({ actor, from }: AuditRecord): readonly (string | null)[] =>
   isStranger(actor) ? ["address", from?.address ?? null] : [actor.type, actor.id];
 
-/**
- * Returns the id that is part of a kind. Ids that were not found are made up by the caller, so they all count as
- * similar.
- */
+/** Returns the id that is part of a kind. Unknown ids are made up by the caller, so they count as similar. */
 const idInKind = ({ resource, result }: AuditRecord): string | null =>
   result.code === "NOT_FOUND" ? null : resource.id;
 

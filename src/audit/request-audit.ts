@@ -84,10 +84,7 @@ export class RequestAudit implements AuditNotes {
     this.accounts.push(account);
   };
 
-  /**
-   * Returns the change for an entry made from the response. After a 5xx, returns the intended change, which may have
-   * been made.
-   */
+  /** Returns the change for an entry; after a 5xx the intended change, which may have been made. */
   changeBehind(status: number): Change {
     if (this.changed !== null) return this.changed;
     return status >= 500 && this.begun !== null ? this.begun : NOTHING;

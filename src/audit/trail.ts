@@ -32,7 +32,6 @@ export class AuditTrail {
     this.#dependencies = dependencies;
   }
 
-  /** Opens the entry of a call. */
   open(call: Call, params: unknown): RequestAudit {
     return new RequestAudit(this.#dependencies, call, params);
   }
@@ -60,10 +59,7 @@ export class AuditTrail {
     await this.record(call, params, this.open(call, params), { ok: false, refusal });
   }
 
-  /**
-   * Returns the committed record of a transaction that failed or was too slow for its caller. The sweep finds a later
-   * commit.
-   */
+  /** Returns the committed record of a failed or slow transaction. The sweep finds a later commit. */
   async #committedWithoutNote(
     { attempted }: RequestAudit,
     result: Result<Reply<unknown>>,
@@ -105,9 +101,6 @@ export class AuditTrail {
   }
 }
 
-/**
- * Whether the refusal certainly did nothing and has no further details. A request answered with 5xx may have been
- * executed.
- */
+/** Whether the refusal surely did nothing and has no details. A 5xx may have been executed. */
 const isPlainRefusal = ({ after, before, result: { code, status } }: AuditRecord): boolean =>
   code !== null && status !== null && status < 500 && before === null && after === null;

@@ -22,12 +22,8 @@ export interface FeedListener {
   /** Called when delivery begins: every change after `at` is delivered. */
   begun(at: Position): void;
   changed(changes: readonly Change[]): void;
-  /** Called when sessions or users have changed. */
   peopleChanged(sessionIds: ReadonlySet<string>, userIds: ReadonlySet<string>): void;
-  /**
-   * Called after changes were not read for a time. Changes of records will still be delivered, unless `begun` names a
-   * later start.
-   */
+  /** Called after a gap in reading. Changes of records still follow, unless `begun` names a later start. */
   interrupted(): void;
 }
 
@@ -113,7 +109,6 @@ interface Read extends Document {
   readonly updateDescription?: { readonly updatedFields?: Readonly<Record<string, unknown>> };
 }
 
-/** An event that occurs once, which callers can await. */
 class Signal {
   #fire: (() => void) | null = null;
   readonly fired = new Promise<void>((resolve) => (this.#fire = resolve));
@@ -225,10 +220,7 @@ export class ChangeFeed {
     });
   }
 
-  /**
-   * Reopens the stream after the last delivered change if MongoDB still has that position, otherwise from now. New
-   * subscribers wait for this.
-   */
+  /** Reopens after the last delivered change if MongoDB still has it, otherwise from now. Subscribers wait. */
   async #reopen(isLost: boolean): Promise<void> {
     for (;;) {
       await sleep(REOPENED_AFTER_MS, undefined, { ref: false });

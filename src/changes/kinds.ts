@@ -41,7 +41,6 @@ for (const kind of Object.keys(PUBLISHED_BY) as IdKind[]) {
 
 export const PUBLISHED_ACTIONS: readonly string[] = [...kindsOf.keys()];
 
-/** Returns the kinds that an audit entry publishes. */
 export const kindsPublishedBy = (action: string): readonly IdKind[] => kindsOf.get(action) ?? [];
 
 /** Minimum interval between events of a kind, and maximum ids per event. */
@@ -50,10 +49,7 @@ interface Throttle {
   readonly atOnce: number;
 }
 
-/**
- * Throttle of changes that people wait for. Frequent ones are published less often, since each event goes to every open
- * page.
- */
+/** Throttle of changes that people wait for. Frequent changes wait longer: each event goes to all open pages. */
 const AT_ONCE: Throttle = { everyMs: 200, atOnce: 50 };
 const THROTTLES: Readonly<Record<ChangeKind, Throttle>> = {
   approvals: AT_ONCE,

@@ -1,10 +1,7 @@
 import type { Change } from "./feed.ts";
 import type { Position } from "./position.ts";
 
-/**
- * Maximum remembered changes in total and per organization. A client that resumes from further back reads everything
- * again.
- */
+/** Maximum remembered changes, total and per organization. Clients further behind read everything again. */
 export interface LogBounds {
   readonly inAll: number;
   readonly ofOne: number;

@@ -47,7 +47,6 @@ export class OrganizationStream {
   /** First position of the changes that are being sent. */
   #inFlight: Position | null = null;
   #timer: NodeJS.Timeout | null = null;
-  /** Sends events one after another. */
   readonly #serial = pLimit(1);
 
   constructor(dependencies: OrganizationStreamDependencies) {

@@ -30,7 +30,6 @@ const CHECKED_EVERY_MS = 60_000;
 const LINGER_MS = 60_000;
 const TICK_MS = 1_000;
 
-/** Connection to a stream's client. */
 export interface StreamConnection {
   send(text: Buffer | string): void;
   /** Sends a last text and closes the connection. */

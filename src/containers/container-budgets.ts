@@ -185,7 +185,6 @@ export class ContainerBudgets {
     return ok(reply);
   }
 
-  /** Replaces a budget in the ledger, then records it. */
   async #replace(
     organizationId: string,
     projectId: string,
@@ -227,10 +226,7 @@ export class ContainerBudgets {
   }
 }
 
-/**
- * Returns a budget as this replacement has made it. A response with the next version would make that one seem the
- * caller's own.
- */
+/** Returns a budget as this replacement made it: a later version would seem the caller's own. */
 const asDecided = (
   { capCents, spendLimits, version }: Pick<NewProjectBudget, "capCents" | "spendLimits" | "version">,
   shown: ContainerBudget,

@@ -144,7 +144,6 @@ export class Containers {
   }
 }
 
-/** Audit values of an archival. */
 const ARCHIVED = { before: { state: "active" }, after: { state: "archived" } };
 
 /** Returns the fields of a change for the audit log; the logo's hash stands for the logo. */

@@ -18,7 +18,6 @@ export const payloadOf = ({ color, description, logo, name }: NewContainer) => (
   logo: logo ?? null,
 });
 
-/** Returns the fields of a new container for the audit log. */
 export const createdOf = ({ description, name }: ContainerDocument) => ({ name, description });
 
 /** A container's record without its proof, which needs the place. */

@@ -28,10 +28,8 @@ const DRAW_SIZE_BYTES = 64;
 /** Maximum draws. 3 % of the bytes are discarded, so a source that needs a third draw is almost certainly broken. */
 const MAX_DRAWS = 16;
 
-/** Source of random bytes, such as `randomBytes` of node:crypto. */
 export type RandomBytes = (sizeBytes: number) => Uint8Array;
 
-/** Creates a key value of a kind. */
 export function formatApiKey(kind: ApiKeyKind, randomBytes: RandomBytes): string {
   const payload = API_KEY_PREFIXES[kind] + randomBase62(RANDOM_LENGTH_CHARACTERS, randomBytes);
   return payload + checksum(payload);

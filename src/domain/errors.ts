@@ -255,7 +255,6 @@ export interface Refusal {
   readonly unknown?: readonly string[];
   /** Message that the owner of wallets has to sign. */
   readonly challenge?: string;
-  /** Organizations to choose from. */
   readonly organizations?: readonly { readonly id: string; readonly name: string }[];
 }
 

@@ -5,7 +5,6 @@ import { type Approval, HELD_REVISION, type Payment } from "./ledger/payment.ts"
 import type { Warning } from "./ledger/thresholds.ts";
 import { utcDate } from "./ledger/usage.ts";
 
-/** Events that the service publishes. */
 export const EVENT_TYPES = [
   "transaction.completed",
   "transaction.denied",
@@ -65,10 +64,7 @@ export interface WarningEvent {
   readonly warning: Warning;
 }
 
-/**
- * Returns the warnings' events, with ids that make a warning unique per window; without windows, per amount of the
- * limit.
- */
+/** Returns the warnings' events, with ids unique per window or, without windows, per amount of the limit. */
 export function warningEvents(
   { agentId, projectId, teamId }: AgentProfile,
   { warnings = [] }: Payment,

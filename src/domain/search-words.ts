@@ -4,10 +4,7 @@ import { comparedName } from "./rules/compared-name.ts";
  * Words by which payments are found. Records and searches are split by the same rules, so that they match in an index.
  */
 
-/**
- * Maximum words of one record: each is a key of the index, so a long purpose must not make a payment expensive to
- * write.
- */
+/** Maximum words of one record: each is an index key, and a long purpose must stay cheap to write. */
 const WORDS_MAX = 40;
 /** Maximum characters of a word: enough to tell addresses and hashes apart. */
 const CHARACTERS_MAX = 32;

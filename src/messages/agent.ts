@@ -32,7 +32,6 @@ export const AGENT_SETTINGS: AgentSettings = { sweepAfterSeconds: 10, rollOverAf
 /** The only update of an agent's actor: a batch of commands, decided one after another in one workflow task. */
 export const SUBMIT_UPDATE = "submit";
 
-/** Maximum commands per update. */
 export const SUBMIT_BATCH_MAX = 128;
 
 /** Account status that an agent's actor is told. */

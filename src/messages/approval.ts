@@ -22,10 +22,7 @@ export const RESOLVED_SIGNAL = "resolved";
 
 export type ApprovalEnd = Exclude<ApprovalResolution, "executing">;
 
-/**
- * Returns how an approval ended; null if still on hold. `approved` even before the rail responds, since the workflow
- * does not wait for the rail.
- */
+/** Returns how an approval ended, `approved` even before the rail responds; null if still on hold. */
 export function approvalEndOf({ approval }: StoredPayment): ApprovalEnd | null {
   const resolution = approval?.resolution ?? null;
   return resolution === "executing" ? "approved" : resolution;

@@ -58,10 +58,7 @@ export function openAnswer<T>(purpose: string, received: unknown): Opened<T> {
   return { ok: false, refused: refusalOf(received) };
 }
 
-/**
- * Returns the reason for refusing a payload. An authentic payload without the expected envelope belongs to another
- * message.
- */
+/** Returns the refusal of a payload; an authentic one without the expected envelope is another message's. */
 const refusalOf = (value: unknown): PayloadRefusal => (isRefused(value) ? value.refused : "misplaced");
 
 const REFUSALS: ReadonlySet<unknown> = new Set<PayloadRefusal>([

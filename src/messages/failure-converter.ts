@@ -1,7 +1,4 @@
 import { DefaultFailureConverter } from "@temporalio/common";
 
-/**
- * Encodes failures' messages and stack traces into a payload, which the codec seals; Temporal itself sees "Encoded
- * failure".
- */
+/** Encodes failures' messages and stack traces, which the codec seals; Temporal sees "Encoded failure". */
 export const failureConverter = new DefaultFailureConverter({ encodeCommonAttributes: true });

@@ -14,7 +14,6 @@ import type { ShownSpendLimit } from "../domain/ledger/windows.ts";
 export const LEDGER_WORKFLOW = "ledger";
 export const ledgerWorkflowId = (projectId: string): string => `ledger/${projectId}`;
 
-/** Identity of a ledger. */
 export interface ProjectRef {
   readonly organizationId: string;
   readonly projectId: string;
@@ -34,10 +33,7 @@ export interface LedgerSettings {
   readonly rollOverAfterEvents: number;
 }
 
-/**
- * Runs are short, about 100 updates: an update costs more the longer its run's history, and a killed worker's runs are
- * replayed as a whole.
- */
+/** Runs are short, about 100 updates: long histories slow updates, and a killed worker's runs are replayed. */
 export const LEDGER_SETTINGS: LedgerSettings = { sweepAfterSeconds: 10, rollOverAfterEvents: 500 };
 
 /**
@@ -65,10 +61,7 @@ export interface KnownRevisions {
   readonly ledger: number;
   /** Newest revision that the records are known to show. */
   readonly recorded: number;
-  /**
-   * Whether the records were read for this update. Records behind the ledger's recorded revision were restored from a
-   * backup.
-   */
+  /** Whether the records were read for this update; if behind the ledger's, they were restored from a backup. */
   readonly isRead: boolean;
 }
 
@@ -233,7 +226,6 @@ export interface Execution {
   readonly revision: number;
   /** The rail's outcome, if the rail was called. */
   readonly outcome: { readonly result: RailOutcome; readonly at: number } | null;
-  /** Set if an attempt has failed. */
   readonly hasFailed?: true;
 }
 

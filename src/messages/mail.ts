@@ -33,7 +33,6 @@ export interface ApprovalMailsInput extends MailedPerson {
   readonly state?: ApprovalMailState;
 }
 
-/** Signals that payments were put on hold. */
 export const HELD_SIGNAL = "held";
 
 /** Contains only ids and times; the activity reads the records. */

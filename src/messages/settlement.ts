@@ -14,10 +14,7 @@ export interface SettlementInput {
   readonly polls: number;
 }
 
-/**
- * Returns the id of the workflow that holds a payment's texts: its approval's, even after its end, or the one that
- * follows the payment on its rail.
- */
+/** Returns the workflow that holds a payment's texts: its approval's, even ended, or its settlement's. */
 export const waitingWorkflowId = ({ approval, phase, request }: StoredPayment): string =>
   approval === null || phase === "following"
     ? settlementWorkflowId(request.transactionId)

@@ -43,7 +43,6 @@ export interface IssuerObjects {
   readonly isTest: boolean;
   readonly cardholderId: string;
   readonly eventEndpointId: string;
-  /** Secret of the events' signature. */
   readonly eventSecret: string;
 }
 
@@ -101,10 +100,7 @@ export interface CardIssuer {
   dispute(cardRef: string, dispute: CardDispute): Promise<IssuerResult<null>>;
   /** Returns the cents available for authorizations. */
   balance(): Promise<IssuerResult<number>>;
-  /**
-   * Creates the cardholder and the event endpoint if the account has none of this service. Repeatable with the same
-   * `connectionId`.
-   */
+  /** Creates cardholder and event endpoint if this service has none there. Repeatable per `connectionId`. */
   setUp(given: SetUp): Promise<IssuerResult<IssuerObjects>>;
   /** Makes the network try a card as a merchant would; the request arrives at the service's URL. Only in test mode. */
   tryAuthorization(cardRef: string, amountCents: number): Promise<IssuerResult<Trial>>;

@@ -123,16 +123,12 @@ export function createPaymentEffects(dependencies: PaymentEffectDependencies): P
   const isFollowed = ({ books, card, phase, request }: Payment): boolean =>
     phase === "following" && ((books === null && card === undefined) || rails[request.rail].network === null);
 
-  /** Closes a finished payment's card. */
   async function closeCard({ card, phase, request }: Payment): Promise<void> {
     if (card === undefined || phase !== "done") return;
     await rails[request.rail].network?.close?.(request.transactionId);
   }
 
-  /**
-   * Books the network's charges in the ledger before anything is recorded: only the ledger knows which limits they
-   * exceed.
-   */
+  /** Books the network's charges in the ledger first: only the ledger knows which limits they exceed. */
   async function charged(
     profile: AgentProfile,
     { request: { transactionId } }: Payment,

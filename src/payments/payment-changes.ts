@@ -19,7 +19,6 @@ interface Changed extends Document {
   documentKey: { _id: string };
 }
 
-/** A watch on one record's changes. */
 export interface PaymentWatch {
   /** Resolves at the first change since the watch began or last resolved, or after `withinMs`. */
   changed(withinMs: number): Promise<void>;

@@ -8,7 +8,6 @@ import { fingerprint } from "./rules/payment-rules.ts";
 
 export interface Purchase {
   readonly protocol: Protocol;
-  /** URL of the purchase. */
   readonly resource: string;
   readonly amountMc: number;
   /** Hash of everything that the client sent, without the price, which may change until it is paid. */

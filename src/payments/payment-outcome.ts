@@ -37,7 +37,6 @@ export class WaitingCalls {
 export interface OutcomeDependencies {
   readonly calls: WaitingCalls;
   readonly changes: PaymentChanges;
-  /** Reads the payment's records as they are now. */
   readonly read: () => Promise<RecordedPayment>;
   readonly onError: (error: unknown) => void;
 }
@@ -85,7 +84,6 @@ async function waitedFor(
   }
 }
 
-/** Stage of a payment with regard to waiting. */
 type WaitStage = "open" | "decided" | "ended";
 
 function stageOf({ approval, transaction }: RecordedPayment): WaitStage {

@@ -30,7 +30,6 @@ import { type CheckedOrder, keyReused, type PaymentOrder, unprovenOf } from "./p
 import { type PaymentsByKey, paymentsByKey } from "./payments-by-key.ts";
 import { PossibleDuplicates } from "./possible-duplicates.ts";
 
-/** The paying agent, and the key of its request. */
 export interface Payer {
   readonly profile: AgentProfile;
   readonly keyId: string;

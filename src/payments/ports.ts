@@ -119,7 +119,6 @@ export interface FencedPlace {
 
 export type Rails = Readonly<Record<Rail, RailPort>>;
 
-/** A recorded payment and its owner. */
 export interface RecordedOwn {
   readonly profile: AgentProfile;
   readonly payment: Payment;
@@ -145,19 +144,12 @@ export interface Projections {
 
 /** Publishes the outcomes of payments to the event journal and the audit log. No response depends on it. */
 export interface PaymentPublishing {
-  /**
-   * Publishes all events of a payment so far. Idempotent; resolves once they are durable. `soon` allows a larger batch,
-   * since no caller waits.
-   */
+  /** Publishes all events of a payment so far. Idempotent; resolves once durable. `soon` allows a larger batch. */
   publish(profile: AgentProfile, payment: Payment, when: "now" | "soon"): Promise<void>;
-  /** Writes the lingering batch at once. */
   flush(): void;
 }
 
-/**
- * Proofs of payments and of people's decisions. Needed because both pass through Temporal, whose clients can write its
- * state.
- */
+/** Proofs of payments and people's decisions, since both pass through Temporal, whose clients can write it. */
 export interface PaymentProofs {
   /** Whether this service accepted the payment with this recipient and amount. */
   isAccepted(payer: Pick<AgentProfile, "organizationId" | "agentId">, payment: Payment): boolean;
@@ -191,14 +183,10 @@ export interface Treasuries {
 
 /** Windows in which the first keys of machines' agents can be delivered again. May be repeated. */
 export interface DeliveryWindows {
-  /**
-   * Ends an agent's window and permanently erases its sealed key. A create that is uncommitted by then is given up for
-   * good.
-   */
+  /** Ends an agent's window: erases its sealed key, and gives up a create that is uncommitted by then. */
   close(agentId: string): Promise<"committed" | "discarded">;
 }
 
-/** Access to the ledgers of projects. */
 export interface LedgerGateway {
   /** Throws `LedgerLost` if the ledger no longer exists, or another error if it is unavailable. */
   submit(project: ProjectRef, command: LedgerCommand): Promise<LedgerReply<Payment>>;
@@ -209,7 +197,6 @@ export interface LedgerStarter {
   startLedger(project: ProjectRef): Promise<void>;
 }
 
-/** Access to agents' actors. */
 export interface AgentGateway {
   /** Throws `NoSuchActor` if there is none. */
   submit(agentId: string, command: AgentCommand): Promise<AgentReply>;

@@ -19,16 +19,10 @@ export interface DecidedPermit {
   readonly requestedMs: number;
 }
 
-/**
- * Maximum calls to a rail with the same transaction id before the rail counts as not responding. A slow rail is called
- * only once.
- */
+/** Maximum calls to a rail with one transaction id before it counts as not responding. A slow rail gets one. */
 const RAIL_CALLS_MAX = { instant: 2, eventual: 1 } as const;
 
-/**
- * Maximum permits requested for one execution of a payment; each further one means that the agent was stopped and
- * resumed meanwhile.
- */
+/** Maximum permits per execution of a payment; each further one means a stop and a resume meanwhile. */
 const PERMITS_MAX = 3;
 
 /**

@@ -45,7 +45,6 @@ export function auditDocument(entry: AuditEntry): AuditDocument {
   return { _id: entryId(organizationId, sequence), ...entry, at: new Date(at) };
 }
 
-/** Returns the range of ids of a chain's entries, in chain order. */
 export const chainRange = (organizationId: string): { readonly $gt: string; readonly $lt: string } => ({
   $gt: `${organizationId}/`,
   $lt: `${organizationId}0`,
@@ -116,7 +115,6 @@ export async function headOf(log: Collection<AuditDocument>, organizationId: str
   return { sequence: Number(last._id.split("/")[1]), hash: last.hash };
 }
 
-/** Returns the last genuine entry of a chain. */
 export async function genuineHeadOf(
   log: Collection<AuditDocument>,
   organizationId: string,
@@ -159,7 +157,6 @@ export async function* chainsIn(log: Collection<AuditDocument>): AsyncGenerator<
 export const chainNamedBy = ({ _id }: Readonly<Record<string, unknown>>): string =>
   String(_id).split("/")[0] ?? "";
 
-/** Combinations of fields that the list can be filtered by. */
 const FILTERED_BY = [
   [],
   ["actor.id"],

@@ -3,7 +3,6 @@ import { MongoBulkWriteError } from "mongodb";
 import { DUPLICATE_KEY } from "../lib/duplicate-key.ts";
 import { withTimeout } from "../lib/with-timeout.ts";
 
-/** Outcome of an operation in a bulk. */
 export type BulkOutcome = "written" | "duplicate";
 
 interface Waiting<O, R> {
@@ -19,10 +18,7 @@ const BULKS_IN_FLIGHT_MAX = 2;
 /** Number of waiting operations from which a batch is written without lingering. */
 const LINGERING_MAX = 25;
 
-/**
- * Timeout of a bulk. The driver can wait for ever for a bulk that it begins just as its connection closes; the writes
- * queued behind that bulk must not.
- */
+/** Timeout of a bulk, which the driver may otherwise await for ever if the connection closes as it begins. */
 const BULK_MS = 10_000;
 
 interface BatchOptions {
@@ -63,7 +59,6 @@ export class BatchWriter<O, R> {
     });
   }
 
-  /** Writes the lingering batch at once. */
   flush(): void {
     if (this.#timer === null) return;
     clearTimeout(this.#timer);

@@ -43,7 +43,6 @@ export interface CreateDocument extends Document {
   leaseUntil: Date;
 }
 
-/** Collections that handlers read, typed once. */
 export interface Collections {
   readonly agents: Collection<AgentDocument>;
   readonly creates: Collection<CreateDocument>;
@@ -59,10 +58,7 @@ export interface Collections {
   readonly projects: Collection<ProjectDocument>;
   /** The collections of projects and teams, typed by their common fields. */
   readonly containers: Readonly<Record<"project" | "team", Collection<ContainerDocument>>>;
-  /**
-   * Collections with the rules and restrictions of each level. An agent's are in a separate collection, under the
-   * agent's id.
-   */
+  /** Rules and restrictions of each level; an agent's are in a separate collection, under the agent's id. */
   readonly ruled: Readonly<Record<RestrictedLevel, Collection<RuledDocument>>>;
   readonly raiseRequests: Collection<RaiseRequestDocument>;
   readonly auditLog: Collection<AuditDocument>;

@@ -63,10 +63,7 @@ export interface TransactionDocument extends Document {
   stage: Stage | null;
   /** Limits that the payment's network has exceeded; null if none. */
   breach: ShownBreach[] | null;
-  /**
-   * Amounts that sums by day add to `amountCents` at `createdAt`; missing if everything was booked at once
-   * (src/store/moved-amounts.ts).
-   */
+  /** Amounts that sums by day add to `amountCents` at `createdAt`; missing if all was booked at once. */
   moved?: MovedAmount[];
   currency: string;
   rail: Rail;
@@ -79,7 +76,6 @@ export interface TransactionDocument extends Document {
   denialDetails: { limit: number; remaining: number; resetsAt: Date | null; period?: Period } | null;
   /** Time of the denial, failure, expiry or reversal. */
   deniedAt: Date | null;
-  /** Feedback of the person who denied the payment. */
   feedback: string | null;
   onChainTxHash: string | null;
   chainCaip2: string | null;
@@ -103,7 +99,6 @@ export interface LedgerState {
   /** Instant at which the payment counts in the windows of spend limits; missing if equal to `createdAt`. */
   windowAt?: Date;
   policyVersion: number;
-  /** Requested amount in thousandths of a cent. */
   amountMc: number;
   card?: PaymentCard;
   books: StoredBooks | null;
@@ -160,10 +155,7 @@ export interface ApprovalDocument extends ApprovalSnapshot {
 
 export interface AgentKeyRecord {
   id: string;
-  /**
-   * HMAC of the key's value with the server-held pepper; the value itself is stored nowhere. For a connection, of its
-   * id.
-   */
+  /** HMAC of the key's value (a connection's: of its id) with the server-held pepper; the value is not stored. */
   hash: string;
   /** MAC that ties this hash to the agent's key (`AgentProofs`). */
   proof: string;
@@ -205,10 +197,7 @@ export interface AgentDocument extends Document, Partial<AgentLabels> {
   key: AgentKeyRecord | null;
   /** Keys that are being minted; the actor names the one that becomes `key`, by its id. */
   candidateKeys?: AgentKeyRecord[];
-  /**
-   * End of the window in which a replay of a machine's create delivers the first key again; null if a person created
-   * the agent.
-   */
+  /** End of the window in which a replay of a machine's create delivers the first key; null for a person's. */
   keyDeliverableUntil?: Date | null;
   /** First known use of a key of the agent; null or missing if there was none. */
   authenticatedAt?: Date | null;
@@ -320,10 +309,7 @@ export interface EventDocument extends Document {
   };
   /** Set until the event's deliveries are created. */
   isPending?: true;
-  /**
-   * Time at which the deliveries were created; missing on events that concern the organization alone, which are kept
-   * for good.
-   */
+  /** Time at which the deliveries were created; missing on events of the organization alone, which are kept. */
   dispatchedAt?: Date;
   /** Trace in which the event was published, if any. */
   traceparent?: string;
@@ -346,10 +332,7 @@ export interface StoredRestrictions extends Pick<StoredRules, "version" | "conte
   readonly lists: Restrictions;
 }
 
-/**
- * A level with rules or restrictions. Agents' are in a separate collection, since an agent's record is read for many
- * other purposes.
- */
+/** A level with rules or restrictions. Agents' are separate, since agents' records are read for much else. */
 export interface RuledDocument extends Document {
   _id: string;
   organizationId: string;
@@ -372,10 +355,7 @@ export interface ContainerDocument extends RuledDocument {
   name: string;
   description: string | null;
   color: string | null;
-  /**
-   * Keyed hash that names the tile's image, which is stored separately (src/containers/logos.ts); null if there is
-   * none.
-   */
+  /** Keyed hash that names the tile's image (src/containers/logos.ts); null if there is none. */
   logoHash: string | null;
   createdAt: Date;
   archivedAt: Date | null;
@@ -387,10 +367,7 @@ export interface ContainerDocument extends RuledDocument {
   calendar?: Calendar;
   /** MAC over the container's place (`AccessProofs`). */
   proof: string;
-  /**
-   * Number of children ever created, so that a create and an archive write to the same record. A team's counts its
-   * agents, archived ones too.
-   */
+  /** Children ever created (of a team: agents), so that a create and an archival write to the same record. */
   childrenCreated?: number;
 }
 export type ProjectDocument = ContainerDocument;

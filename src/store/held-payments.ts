@@ -100,10 +100,7 @@ export class HeldPaymentWriter {
     });
   }
 
-  /**
-   * Replaces records that are older than the batch's, or than `below`; a payment's in the order of its revisions.
-   * Returns the records written.
-   */
+  /** Replaces records older than the batch's or than `below`, a payment's in revision order; returns those written. */
   async #replace(
     batch: readonly HeldRecords[],
     session: ClientSession,
@@ -134,10 +131,7 @@ export class HeldPaymentWriter {
   }
 }
 
-/**
- * Whether a transaction failed because other writers wrote the same records, or because an idempotency key belongs to
- * another payment.
- */
+/** Whether other writers wrote the same records, or an idempotency key belongs to another payment. */
 const isContention = (error: unknown): boolean =>
   isDuplicateKey(error) ||
   (error instanceof MongoServerError && error.hasErrorLabel("TransientTransactionError"));

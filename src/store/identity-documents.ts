@@ -24,10 +24,7 @@ export interface OrganizationDocument {
   readonly createdAt: Date;
   /** Origin: the operator's command, a trial started by that command, or the set-up link. */
   readonly createdBy?: "command" | "trial" | "set-up";
-  /**
-   * Hash of the request that created the organization. While it is provisioning, the same request finds it and creates
-   * no other.
-   */
+  /** Hash of the creating request. While provisioning, the same request finds this organization again. */
   readonly creation: string;
   readonly readyAt: Date | null;
   /** Set if the organization's audit chain began with its creation. */
@@ -63,15 +60,9 @@ export interface UserDocument {
   readonly createdAt: Date;
   /** Counter that every change of the user's second factors writes, so that concurrent ones conflict. */
   readonly factorsRevision?: number;
-  /**
-   * Counter that every mint or rotation of an organization key by the user writes, so that it conflicts with the user's
-   * removal.
-   */
+  /** Counter that every mint or rotation of an organization key writes, to conflict with the user's removal. */
   readonly keysRevision?: number;
-  /**
-   * Counter of events that ended all but one of the user's sessions. A session begun under an earlier count is over.
-   * Missing: 0.
-   */
+  /** Counter raised when all but one of the user's sessions end; sessions of a lower count are over. Missing: 0. */
   readonly sessionsEpoch?: number;
   /** Copy of the organization's setting, since every request reads the user's record. */
   readonly secondFactorRequired?: true;
@@ -138,10 +129,7 @@ export interface SessionDocument {
   readonly proof: string;
 }
 
-/**
- * TOTP secret with its guards against guessing and reuse. Secrets are replaced as a whole, so an id always means the
- * same secret.
- */
+/** TOTP secret with guards against guessing and reuse. Replaced as a whole, so an id means one secret. */
 export interface TotpSecret {
   readonly id: string;
   /** Sealed, bound to `id`. */
@@ -190,10 +178,7 @@ export interface PasskeyDocument {
   readonly transports: readonly string[];
   readonly createdAt: Date;
   readonly lastUsedAt: Date | null;
-  /**
-   * Last time that a signature suggested a clone: the counter had not advanced, or a passkey that could not be synced
-   * claims that it can.
-   */
+  /** Last sign of a clone: the counter did not advance, or a passkey that could not be synced claims it can. */
   readonly suspectedCloneAt: Date | null;
 }
 
@@ -287,10 +272,7 @@ export const AUTH_COLLECTIONS = {
   organizationKeys: "organization_keys",
 } as const;
 
-/**
- * Returns collections that are read from the primary whatever the connection says: a sign-out or a changed role binds
- * at once.
- */
+/** Returns collections read from the primary whatever the connection says: a sign-out binds at once. */
 export function authCollections(db: Db): AuthCollections {
   const options = { readPreference: "primary" } as const;
   return {

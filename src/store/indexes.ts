@@ -7,7 +7,6 @@ export interface Index extends IndexDescription {
   readonly reader: string;
 }
 
-/** Indexes by collection name. */
 export type Indexes = Readonly<Record<string, readonly Index[]>>;
 
 /**

@@ -72,7 +72,6 @@ export class EventJournal {
     this.#lingeringWrites = new BulkWriter(events, { lingerMs: LINGER_MS });
   }
 
-  /** Writes the lingering batch of events at once. */
   flush(): void {
     this.#lingeringWrites.flush();
   }

@@ -4,10 +4,7 @@ import { amountCentsOf, amountMcOf } from "../domain/ledger/amounts.ts";
 import { MC_PER_CENT, usedCents } from "../domain/money.ts";
 import type { MovedAmount } from "./documents.ts";
 
-/**
- * Time after a payment's creation within which a booking counts at the creation, so that most records need nothing but
- * their amount.
- */
+/** Time after a payment's creation within which bookings count at the creation, so that most records need no more. */
 const SOON_MS = 60_000;
 
 /**

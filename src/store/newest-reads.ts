@@ -5,10 +5,7 @@ export interface Listed extends Document {
   _id: string;
 }
 
-/**
- * Equality conditions in the order of an index: a field and its value, or several values for a field that never
- * changes.
- */
+/** Equality conditions in index order: a field and its value, or several values if the field never changes. */
 export type EqualityFilter = Readonly<Record<string, string | readonly string[]>>;
 
 /** A part of an index that holds every record of a selection, among others. */
@@ -46,7 +43,6 @@ export interface Selection<T extends Listed> {
   readonly projection?: Readonly<Record<string, 0 | 1>>;
 }
 
-/** A record's place in a list. */
 export interface Position {
   readonly madeAt: Date;
   readonly id: string;

@@ -77,7 +77,6 @@ export function transactionDocument(
   };
 }
 
-/** Returns the fields that only purchases have. */
 function purchaseFields(payment: Payment) {
   const { receipt, request } = payment;
   const { protocol, resource } = request;
@@ -100,7 +99,6 @@ export const COUNTED_FIELDS = {
   "ledgerState.day": 1,
 } as const;
 
-/** Returns where the money of a recorded payment is. */
 export const moneyIn = ({
   ledgerState,
   status,

@@ -1,10 +1,7 @@
 import { type Db, MongoServerError } from "mongodb";
 import { COLLECTIONS } from "./documents.ts";
 
-/**
- * Retention of finished records in days; 0 keeps them for good. Servers and workers need the same values: the last to
- * start wins.
- */
+/** Retention of finished records in days; 0: for good. Servers and workers must agree: the last to start wins. */
 export interface Retention {
   /** Events of agents and payments, counted from the creation of their deliveries. */
   readonly eventDays: number;
@@ -33,10 +30,7 @@ const INDEX_NOT_FOUND = 27;
 const INDEX_OPTIONS_CONFLICT = 85;
 const UNAUTHORIZED = 13;
 
-/**
- * Sets the TTL indexes by which MongoDB removes expired records. Idempotent; a changed retention also applies to
- * existing records.
- */
+/** Sets the TTL indexes. Idempotent; a changed retention also applies to existing records. */
 export async function ensureRetention(db: Db, retention: Retention): Promise<void> {
   await Promise.all(RETAINED.map(({ days, field, name }) => setRetention(db, name, field, retention[days])));
 }

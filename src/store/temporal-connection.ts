@@ -66,10 +66,7 @@ class RenewableChannel implements Channel {
 
 export interface TemporalConnection {
   readonly connection: Connection;
-  /**
-   * Opens a new connection, then moves all further calls to it. Throws `EngineUnreachable` and changes nothing if it
-   * fails.
-   */
+  /** Connects anew and moves all further calls there. Throws `EngineUnreachable`, then changing nothing. */
   readonly renew: (security: TemporalSecurity) => Promise<void>;
   close(): Promise<void>;
 }

@@ -10,7 +10,6 @@ export interface Committable {
   readonly _id: string;
 }
 
-/** A create of any kind, as described by its handler. */
 export interface Create<R extends Committable, M extends { readonly record: R }> {
   readonly kind: "agent" | "project" | "team";
   readonly principal: ManagementPrincipal;
@@ -45,7 +44,6 @@ interface Discarding {
   readonly isDue: (begunAt: Date) => boolean;
   /** Discards the create unless it was committed; afterwards nothing can be committed under the id. */
   readonly discard: (id: string) => Promise<"committed" | "discarded">;
-  /** Whether the create was discarded meanwhile. */
   readonly isDiscarded: (id: string) => Promise<boolean>;
 }
 
@@ -55,7 +53,6 @@ export type Created<R, M> =
 
 export type Committed = "committed" | "there" | "archived" | "abandoned" | "slot_lost" | Refusal;
 
-/** Id of a create and the time at which it was begun. */
 export interface CreateRun {
   readonly id: string;
   readonly begunAt: Date;
@@ -66,7 +63,6 @@ export interface CreateRun {
   readonly isAbandoned?: () => boolean;
 }
 
-/** A create that this call executes under a lease. */
 export interface LeasedCreate extends CreateRun {
   readonly reservationId: string;
   readonly leaseHolder: string;

@@ -30,10 +30,7 @@ const POLL_MS = 50;
 /** Interval of polls for a create that this process executes. Its end is signalled; polls only cover a hang. */
 const SLOW_POLL_MS = 500;
 
-/**
- * Timeout of a create, even if its deadline was extended while it waited. A slower one continues, and a replay finds
- * it.
- */
+/** Timeout of a create, even with an extended deadline. A slower one continues, and a replay finds it. */
 const EXECUTED_MS = 3_400;
 
 /**
@@ -58,10 +55,7 @@ export class Creates {
   readonly #dependencies: CreatesDependencies;
   readonly #reservations: CreateReservations;
   readonly #slots: CreateSlots;
-  /**
-   * Creates that this process executes, by reservation, so that hundreds of calls waiting for one do not poll the
-   * database.
-   */
+  /** Creates that this process executes, by reservation, so that calls waiting for them need not poll. */
   readonly #inFlight = new Map<string, Promise<unknown>>();
 
   constructor(dependencies: CreatesDependencies) {
@@ -121,10 +115,7 @@ export class Creates {
     }
   }
 
-  /**
-   * Waits for the next poll. The last poll is at the end of the wait, so that its response precedes the pipeline's
-   * timeout.
-   */
+  /** Waits for the next poll, at most until the end of the wait, which precedes the pipeline's timeout. */
   async #nextPoll(reservationId: string, leftMs: number): Promise<void> {
     const ended = this.#inFlight.get(reservationId);
     const pause = (atMostMs: number) => sleep(Math.min(atMostMs, Math.max(1, leftMs)));
@@ -150,10 +141,7 @@ export class Creates {
     }
   }
 
-  /**
-   * Restarts, rather than finishes, a create that was left half-way long ago: its window would be over with its first
-   * response.
-   */
+  /** Restarts a create that was left half-way long ago: its window would end with its first response. */
   async #makeUnlessDue<R extends Committable, M extends { readonly record: R }>(
     create: Create<R, M>,
     leased: LeasedCreate,

@@ -82,10 +82,7 @@ export class DailyCreates {
     return new Map(days.map(([lineageId = "", dayId = ""]) => [lineageId, byDay.get(dayId) ?? 0]));
   }
 
-  /**
-   * Adds the slot in one conditional update, if there is capacity and the create has none yet. Returns whether it was
-   * added.
-   */
+  /** Adds the slot in one conditional update, if there is capacity and none yet; returns whether it did. */
   async #add({ createdId, dayId }: QuotaSlot, limit: number, now: Date): Promise<boolean> {
     const isFree = { [`slots.${limit - 1}`]: { $exists: false } };
     const expiresAt = new Date(startOfNextDay(now) + RETENTION_DAYS * DAY_MS);

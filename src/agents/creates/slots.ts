@@ -5,7 +5,6 @@ import { dailyCreatesId } from "../../store/organization-key-documents.ts";
 import type { Created } from "./create.ts";
 import type { DailyCreates, QuotaSlot } from "./daily-creates.ts";
 
-/** Takes and releases creates' slots under the daily limit. */
 export class CreateSlots {
   readonly #dailyCreates: DailyCreates;
   readonly #clock: () => Date;

@@ -33,10 +33,7 @@ export class KeyDeliveries {
     return new Sealer(this.#sealingKeys(deliveryKey, idempotencyKey)).seal(PURPOSE, agentId, apiKey);
   }
 
-  /**
-   * Inserts the delivery in the transaction that commits the create. A duplicate key means that the create was given
-   * up.
-   */
+  /** Inserts the delivery in the create's transaction. A duplicate key means that the create was given up. */
   async begin(agentId: string, sealed: string | null, session: ClientSession): Promise<void> {
     const { clock, deliveries } = this.#dependencies;
     await deliveries.insertOne({ _id: agentId, state: "open", sealed, at: clock() }, { session });

@@ -7,7 +7,6 @@ import type { DeliveryKeys } from "./delivery-keys.ts";
 /** Maximum reads of a create's record; each retry means a concurrent write. */
 const READS_MAX = 3;
 
-/** Ends the windows in which first keys are delivered again. */
 export class MongoDeliveryWindows implements DeliveryWindows {
   readonly #agents: Collection<AgentDocument>;
   readonly #deliveries: Collection<KeyDeliveryDocument>;
@@ -52,10 +51,7 @@ export class MongoDeliveryWindows implements DeliveryWindows {
     return (await this.#agents.findOne({ _id: agentId }, { projection: { _id: 1 } })) !== null;
   }
 
-  /**
-   * Inserts a record in the place of the one that the create's transaction would insert. Returns false if the create
-   * was first.
-   */
+  /** Inserts a record in place of the create's own; returns false if the create's was there first. */
   async #discard(agentId: string, at: Date): Promise<boolean> {
     try {
       await this.#deliveries.insertOne({ _id: agentId, state: "discarded", sealed: null, at, endedAt: at });

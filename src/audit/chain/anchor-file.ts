@@ -42,7 +42,6 @@ export interface ReadLine {
 
 /** Destination of anchors outside the database. */
 export interface AnchorSink {
-  /** Maximum chain heads per line. */
   readonly headsPerLineMax: number;
   append(entry: AnchorLine): Promise<void>;
   /** Yields the lines that can be read back. */

@@ -85,10 +85,7 @@ export class AuditAnchoring {
     );
   }
 
-  /**
-   * Never rejects. Roots that the chain does not accept now wait for the next interval, or for the next service on this
-   * file.
-   */
+  /** Never rejects. Roots that the chain does not accept wait for the next interval or the next service. */
   async #recordWaiting(): Promise<void> {
     if (this.#isRecording || this.#isStopped) return;
     this.#isRecording = true;

@@ -66,10 +66,7 @@ interface Chain {
   isUrgent: boolean;
   /** Null if it has to be read. Only a guess: the unique index on places refuses an insert behind a wrong head. */
   head: AuditHead | null;
-  /**
-   * Whether other processes append to this chain, so that the head is read before each insert rather than after a
-   * refused one.
-   */
+  /** Whether other processes append too, so that the head is read before each insert, not after a refusal. */
   isShared: boolean;
   timer: NodeJS.Timeout | null;
   running: Promise<void> | null;
@@ -93,7 +90,6 @@ export class AuditAppender implements AuditLog {
     this.#lingerMs = lingerMs;
   }
 
-  /** Number of waiting calls of all chains. */
   get waiting(): number {
     let waiting = 0;
     for (const chain of this.#chains.values()) waiting += chain.waiting.length;

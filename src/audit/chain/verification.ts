@@ -45,10 +45,7 @@ export interface AnchorsRead {
   readonly forged: readonly number[];
 }
 
-/**
- * Reads every anchor. To be called before the chains are walked, since an anchor is never ahead of its chain when
- * written.
- */
+/** Reads every anchor. Must precede the walk: an anchor is never ahead of its chain when written. */
 export async function readAnchors(file: Pick<AnchorSink, "lines">, seal: AuditSeal): Promise<AnchorsRead> {
   const byOrganization = new Map<string, Map<number, string[]>>();
   const [roots, named] = [new Set<string>(), new Set<string>()];

@@ -14,10 +14,7 @@ export interface AgentAccess {
 
 export interface BundledKey {
   readonly keyId: string;
-  /**
-   * Lineage of the organization key that created the agent, which survives rotation; null if a person created the
-   * agent.
-   */
+  /** Lineage of the organization key that created the agent, which survives rotation; null for a person. */
   readonly lineageId: string | null;
   /** End of the window in which a replay of the create delivers the key again; epoch milliseconds. */
   readonly deliverableUntil: number;
@@ -27,7 +24,6 @@ export interface BundledKey {
   provenAt: number | null;
 }
 
-/** Key that an agent is created with. */
 export type FirstKey = Pick<BundledKey, "keyId" | "lineageId" | "deliverableUntil">;
 
 export const initialAccess = (first: FirstKey): AgentAccess => ({
@@ -38,8 +34,5 @@ export const initialAccess = (first: FirstKey): AgentAccess => ({
   authenticatedAt: null,
 });
 
-/**
- * Whether a replay of the create may deliver the key again. Checked at each delivery, independent of the timer that
- * erases the sealed key.
- */
+/** Whether a replay may deliver the key again; checked each time, independent of the erasing timer. */
 export const isDeliverable = (deliverableUntil: number, now: number): boolean => now < deliverableUntil;

@@ -3,10 +3,7 @@ import type { Archiver, ArchiveRefusalCode } from "./archive.ts";
 /** Commands of an agent's actor. An update holds several, which are decided in their order; each has its own reply. */
 export type AgentCommand =
   | { readonly kind: "rename"; readonly name: string }
-  /**
-   * A request came with this key. Sent before the request is let through, while no key of the agent is known to have
-   * been used.
-   */
+  /** A request came with this key; sent first, while no key of the agent is known to have been used. */
   | { readonly kind: "authenticate"; readonly keyId: string }
   | { readonly kind: "mint_key"; readonly keyId: string }
   /** Revokes the active key; with `keyId`, only that one. */
@@ -20,10 +17,7 @@ export type AgentCommand =
   | { readonly kind: "confirm_record"; readonly revision: number }
   /** The ledger has followed the agent up to this revision. */
   | { readonly kind: "confirm_followed"; readonly revision: number }
-  /**
-   * The ledger paused or resumed the account at its revision `revision`; an older one changes nothing. After a stop,
-   * `revokedKeyId` is revoked.
-   */
+  /** The ledger's account status at `revision`; an older one changes nothing. `revokedKeyId` is revoked. */
   | {
       readonly kind: "follow_status";
       readonly status: "active" | "paused";

@@ -1,7 +1,4 @@
-/**
- * Descriptive fields that people set. They decide nothing, so only the record holds them; the agent's actor owns the
- * name.
- */
+/** Descriptive fields that people set. They decide nothing, so only the record holds them, unlike the name. */
 export interface AgentLabels {
   readonly description: string | null;
   readonly appearance: { readonly color: string; readonly icon: string } | null;
@@ -9,7 +6,6 @@ export interface AgentLabels {
 
 const NO_LABELS: AgentLabels = { description: null, appearance: null };
 
-/** Names of the labels. */
 export const LABELS: readonly string[] = Object.keys(NO_LABELS);
 
 type SentLabels = { readonly [K in keyof AgentLabels]?: AgentLabels[K] | undefined };

@@ -4,7 +4,6 @@ export interface AuditActor {
   readonly type: "user" | "organization_key" | "agent" | "system";
   /** Id of the person, organization key or agent, or the name of a part of the service. */
   readonly id: string;
-  /** Key of the agent. */
   readonly keyId?: string;
   /** Lineage of the organization key, which survives rotation. */
   readonly lineageId?: string;
@@ -43,10 +42,8 @@ export interface AuditRecord {
   readonly decision: AuditValue;
 }
 
-/** Version of the canonical form. */
 export const AUDIT_VERSION = 1;
 
-/** An entry in its chain. */
 export interface AuditEntry extends AuditRecord {
   readonly version: typeof AUDIT_VERSION;
   /** Place in the chain, from 1 without gaps. */
@@ -64,7 +61,6 @@ export interface AuditHead {
   readonly hash: string;
 }
 
-/** Head of an empty chain. */
 export const NO_ENTRY: AuditHead = { sequence: 0, hash: "0".repeat(64) };
 
 export interface Sealing {

@@ -131,10 +131,7 @@ function resolverOf(profile: AgentProfile, { denial }: Payment, approval: Approv
   return { type: "system", id: denial?.code === "AGENT_ARCHIVED" ? "archive" : "expiry" };
 }
 
-/**
- * Returns entries for payments that were approved and then refused by a limit or cap, or released because the agent was
- * paused.
- */
+/** Returns entries for payments approved and then refused by a limit, or released as the agent was paused. */
 function refusedLater(profile: AgentProfile, payment: Payment): AuditRecord[] {
   const { approval, deniedAt, denial, policyVersion } = payment;
   if (denial === null || deniedAt === null) return [];

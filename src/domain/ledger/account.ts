@@ -123,10 +123,7 @@ function close(draft: Draft, account: Account): string[] {
   return ended;
 }
 
-/**
- * Returns the account if the command's revision is newer than the one it follows; otherwise null, also without an
- * account.
- */
+/** Returns the account if the command's revision is newer than the followed one; otherwise null. */
 function follow(draft: Draft, { agentId, revision }: CommandOf<"follow_agent">): Account | null {
   const account = draft.account(agentId);
   const isNews = account !== undefined && account.status !== "closed" && revision > account.followedRevision;

@@ -261,7 +261,6 @@ const groupsOf = (alphabet: string, digits: number): readonly string[] =>
     ? [""]
     : groupsOf(alphabet, digits - 1).flatMap((group) => alphabet.split("").map((digit) => group + digit));
 
-/** Texts of all half words. */
 const HALVES = groupsOf(SIXTY_FOUR, 2);
 const wordText = (word: number): string => (HALVES[word >>> 12] ?? "") + (HALVES[word & 0xfff] ?? "");
 

@@ -192,10 +192,7 @@ const isSame = (one: RailBooks, other: RailBooks): boolean =>
   one.recalledMc === other.recalledMc &&
   one.disputedMc === other.disputedMc;
 
-/**
- * Whether nothing is held or charged, as after a refused request or a card check of 0, which leave the payment
- * unchanged.
- */
+/** Whether nothing is held or charged, as after a refused request or a card check of 0. */
 const isEmpty = ({ authorizedMc, capturedMc, creditedMc, disputedMc, recalledMc }: RailBooks): boolean =>
   authorizedMc + capturedMc + creditedMc + recalledMc + disputedMc === 0;
 
@@ -280,10 +277,7 @@ export const isBooked = ({ authorizations, clearances }: Books): boolean =>
 export const capturedIn = ({ authorizations }: Books): number =>
   sum(authorizations, ({ capturedMc }) => capturedMc);
 
-/**
- * Returns held money (granted, not captured and still capturable) and spent money (captured minus given back, at least
- * 0).
- */
+/** Returns held money (granted, still capturable) and spent money (captured minus given back, at least 0). */
 export function moneyIn({ authorizations, clearances }: Pick<Books, "authorizations" | "clearances">): Money {
   const uncaptured = sum(authorizations, ({ authorizedMc, capturedMc, isOpen }) =>
     isOpen ? Math.max(0, authorizedMc - capturedMc) : 0,

@@ -140,10 +140,7 @@ function nextDay({ monthDay }: CalendarSettings, period: Period, first: number):
 
 const modulo = (value: number, by: number): number => ((value % by) + by) % by;
 
-/**
- * Returns the first instant at which the clocks have reached a day's reset time: the end of a gap that skips it, or its
- * first occurrence if it repeats.
- */
+/** Returns when the clocks first reach a day's reset time: at a gap's end, or at its first occurrence. */
 function instantOf({ resetMinutes, segments }: Calendar, day: number): number {
   const local = day * DAY_MS + resetMinutes * MINUTE_MS;
   let instant = local;

@@ -45,10 +45,7 @@ export function accountRefused(ledger: Ledger, now: number): ProjectFull | null 
   return isHeavy(ledger, bounds.openedBelowBytes, now) ? { kind: "project_full", bound: "bytes" } : null;
 }
 
-/**
- * Returns the refusal of a resolution; null if there is room for the person's name and feedback, which the ledger
- * stores until they are in the records.
- */
+/** Returns the refusal of a resolution; null if there is room to store the person's name and feedback. */
 export const resolutionRefused = (ledger: Ledger, now: number): TooManyOpen | null =>
   isHeavy(ledger, ledger.bounds.resolvedBelowBytes, now)
     ? tooMany("project", "bytes", freesAt(ledger.accounts.values(), now))

@@ -33,17 +33,11 @@ export type AccountCommand = { readonly agentId: string } & (
       readonly kind: "pay";
       /** Key of the request. */
       readonly keyId: string;
-      /**
-       * Revision of the caller's cached agent, on which the check of the key is based; missing if the caller has just
-       * read the agent's record.
-       */
+      /** Revision of the caller's cached agent, by which the key was checked; missing if just read. */
       readonly cachedAgentRevision?: number;
       readonly request: PaymentRequest;
       readonly approvalWindowSeconds: number;
-      /**
-       * Number of the agent's closed payments when the caller looked the idempotency key up in the records; 0 without a
-       * look-up.
-       */
+      /** The agent's closed payments when the caller looked the key up in the records; 0 without a look-up. */
       readonly recordsCheckedThrough: number;
       /** Inputs of the approval rules of project and team; missing without rules. */
       readonly rules?: PaymentRules;
@@ -191,7 +185,6 @@ export interface DroppedAccount {
   readonly revision: number;
 }
 
-/** Account status that an agent's actor was told. */
 export interface KnownToActor {
   readonly agentId: string;
   readonly status: "active" | "paused";

@@ -65,19 +65,13 @@ export class Draft {
     else this.#teams.set(teamId, level);
   }
 
-  /**
-   * Sets another calendar. Amounts counted until now stay in the project's windows, so that their time does not go
-   * back.
-   */
+  /** Sets the calendar. Amounts counted so far stay in the project's windows, whose time never goes back. */
   setCalendar(calendar: Calendar): void {
     this.#calendar = calendar;
     this.setLevel(null, { windows: rolled(this.level(null).windows, this.bounds) });
   }
 
-  /**
-   * Adds a decided payment, held and counted at every level unless it was denied. `windowsMs`: windows of the rules in
-   * force.
-   */
+  /** Adds a decided payment, held and counted at every level unless denied. `windowsMs`: of rules in force. */
   add(account: Account, payment: StoredPayment, windowsMs: readonly number[]): void {
     account.sequence = payment.sequence;
     setOpen(account, payment, { changedAt: this.now, confirmedRevision: 0 });
@@ -116,10 +110,7 @@ export class Draft {
     );
   }
 
-  /**
-   * Reopens a closed payment from its record after a report of its network. Moves no money: the totals already include
-   * the payment.
-   */
+  /** Reopens a closed payment from its record. Moves no money: the totals already include the payment. */
   reopen(account: Account, payment: StoredPayment): void {
     const { revision } = payment;
     setOpen(account, withoutTexts(payment), { changedAt: this.now, confirmedRevision: revision });
@@ -196,10 +187,7 @@ export class Draft {
     for (const closing of this.#closings) this.#addClosed(closing);
   }
 
-  /**
-   * Raises the versions of changed budgets. A budget's version covers its children: a changed child makes it stale,
-   * whichever command changed it.
-   */
+  /** Raises the versions of changed budgets. A changed child makes the budget stale, whatever changed it. */
   #raiseVersions(): void {
     for (const { agentId, policy, teamId } of this.#accounts.values()) {
       const before = this.ledger.accounts.get(agentId);
@@ -282,10 +270,7 @@ function copyOf(account: Account): Account {
   return { ...account, open: new Map(open), usage: { ...usage, day: { ...usage.day } } };
 }
 
-/**
- * Moves a payment's amount between held and spent; the day's amount changes only on the day on which the payment
- * counts.
- */
+/** Moves an amount between held and spent; the day's changes only on the day on which the payment counts. */
 function move(usage: Usage, before: StoredPayment | null, after: StoredPayment): void {
   const had = before === null ? NO_MONEY : moneyOf(before);
   const has = moneyOf(after);

@@ -2,10 +2,7 @@ import { PERIODS, type Period } from "./calendar.ts";
 
 /** Temporary increases of limits, which end by themselves. */
 
-/**
- * Limits that reset by themselves. Budgets and caps are raised permanently: an increase that ends would leave the agent
- * blocked.
- */
+/** Limits that reset by themselves. A temporary raise of a budget or cap would leave the agent blocked. */
 export const WINDOWED_LIMITS = ["daily_spend", ...PERIODS] as const;
 export type WindowedLimit = "daily_spend" | Period;
 
@@ -28,10 +25,7 @@ export interface Increased {
   readonly increases?: readonly Increase[];
 }
 
-/**
- * Returns the amount of a limit at an instant. The only way in which decisions, dry runs, warnings and displays read
- * limits.
- */
+/** Returns a limit's amount at an instant; decisions, dry runs, warnings and displays all read it here. */
 export const limitNow = (
   { increases = [] }: Increased,
   limit: WindowedLimit,
@@ -65,10 +59,7 @@ export function withoutIncreases<T extends Increased>({
 const withIncreases = (increases: readonly Increase[] | undefined): Increased =>
   increases === undefined || increases.length === 0 ? {} : { increases };
 
-/**
- * Returns the increases that remain after limits are set: setting a limit to another amount, or to none, ends its
- * increases.
- */
+/** Returns the increases that remain after limits are set: changing or removing a limit ends its own. */
 export const keptIncreases = (
   { increases }: Increased,
   before: ReadonlyMap<WindowedLimit, number>,

@@ -114,10 +114,7 @@ interface ChangedPayment {
   readonly now: number;
 }
 
-/**
- * Returns all limits on amounts over an account before a payment's change, with the amount that the change adds to
- * each.
- */
+/** Returns all limits on amounts before a payment's change, with the amount that the change adds to each. */
 export function limitUses(ledger: Ledger, account: Account, change: ChangedPayment): readonly LimitUse[] {
   const { bounds, now } = change;
   return withAdded(standingLimits(ledger, account, bounds, now), account, change);

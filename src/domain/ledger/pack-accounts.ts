@@ -149,10 +149,7 @@ function codeUsage(coder: Coder, usage: Usage, packedAt: number, windowsAt: numb
   return usageOf({ spentMc, reservedMc, day, windows, windowsMs }, packed);
 }
 
-/**
- * Codes windows. Most amounts equal that of the next longer period, a young account's equal its total use, and many are
- * 0.
- */
+/** Codes windows: an amount mostly equals the next longer period's or the total, and many are 0. */
 function codeWindows(coder: Coder, { at, mc }: Windows, usedMc: number, windowsAt: number): Windows {
   if (!coder.flag(at > 0)) return NO_WINDOWS;
   const coded: number[] = [];
@@ -171,10 +168,7 @@ interface PackedCounts {
   readonly bits: string;
 }
 
-/**
- * Counts that nothing has read since they were unpacked. Copied as they are, since reading and packing them is most of
- * a roll-over.
- */
+/** Counts not read since they were unpacked: copied, since recoding them is most of a roll-over. */
 const unread = new WeakMap<Usage, PackedCounts>();
 
 /** Age at which counts are packed again, without expired ones. */
@@ -244,17 +238,13 @@ function codeMc(coder: Coder, mc: number): number {
 
 const COUNT_ORDER = 4;
 
-/** A bucket of counts and its width. */
 interface Bucket {
   readonly at: number;
   readonly count: number;
   readonly width: number;
 }
 
-/**
- * Codes counts, newest first: the distance from the newer bucket in that bucket's widths, and the difference of their
- * counts.
- */
+/** Codes counts, newest first: the distance in the newer bucket's widths, and the counts' difference. */
 function codeCounts(
   coder: Coder,
   counts: readonly Counted[],

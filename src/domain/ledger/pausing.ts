@@ -21,10 +21,7 @@ function permissionOf({ revision, status }: Account, { isWithdrawn }: OpenPaymen
   return status === "paused" ? { kind: "wait", fence: revision } : { kind: "send", permit: revision };
 }
 
-/**
- * Returns the fence to lay before the agent's stop is answered; null if nothing is in flight, or the agent was resumed
- * since.
- */
+/** Returns the fence to lay before a stop is answered; null if nothing is in flight, or after a resume. */
 export function fenceOf({ open, revision, status }: Account): Fence | null {
   if (status === "active") return null;
   const requests = [...open.values()].flatMap(({ payment }) =>

@@ -58,10 +58,7 @@ export function pay(draft: Draft, command: CommandOf<"pay">): LedgerReply {
   return { kind: "decided", decision, permit, ...(duplicate === null ? {} : { duplicate }) };
 }
 
-/**
- * Whether the caller may act: it has just read the agent's record and so checked its key and status, or its cached copy
- * is current.
- */
+/** Whether the caller has just read the agent's record, and so checked key and status, or its copy is current. */
 function isCacheCurrent(
   account: Account | undefined,
   { keyId, cachedAgentRevision }: CommandOf<"pay">,

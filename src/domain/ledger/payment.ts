@@ -33,7 +33,6 @@ export const WALLET_RAIL = "wallet" satisfies Rail;
 export const PROTOCOLS = ["x402/2", "x402/1", "mpp"] as const;
 export type Protocol = (typeof PROTOCOLS)[number];
 
-/** Builds a value for each rail. */
 export const perRail = <T>(make: (rail: Rail) => T): Readonly<Record<Rail, T>> => ({
   card: make("card"),
   wallet: make("wallet"),
@@ -130,10 +129,7 @@ export interface Payment {
   /** Position among the agent's payments, from 1. */
   readonly sequence: number;
   readonly createdAt: number;
-  /**
-   * Instant at which the payment is counted: its creation or, if the clock went back, the newest instant counted
-   * before.
-   */
+  /** Instant that counts: the creation or, if the clock went back, the newest instant counted before. */
   readonly countedAt: number;
   /** UTC date on which the amount is counted. */
   readonly day: string;
@@ -219,7 +215,6 @@ interface Trace {
   readonly receipt?: string;
 }
 
-/** Why a payment failed on its rail. */
 export interface RailFailure {
   readonly code: RailFailureCode;
   readonly reason: string;
@@ -381,17 +376,13 @@ function statusIn(books: Books, requestedMc: number): TransactionStatus {
 const isOpenIn = ({ authorizations, clearances }: Books): boolean =>
   clearances.length > 0 || authorizations.some(({ isOpen }) => isOpen);
 
-/** Returns the payment with its ledger's new books. */
 export const withBooks = <P extends StoredPayment>(payment: P, books: Books, now: number): P => ({
   ...payment,
   ...byBooks(payment, books, now),
   revision: aboveRail(payment),
 });
 
-/**
- * Returns a revision above all that rails' outcomes can have given the payment, so that it replaces what an executor
- * has recorded meanwhile.
- */
+/** Returns a revision above any that the rail's outcomes can give, to replace an executor's record. */
 const aboveRail = (payment: StoredPayment): number =>
   payment.revision - stepsOnRail(payment) + STEPS_ON_RAIL + 1;
 

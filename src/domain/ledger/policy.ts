@@ -42,7 +42,6 @@ const LIMIT_DENIAL_CODES = [
 ] as const;
 export type LimitDenialCode = (typeof LIMIT_DENIAL_CODES)[number];
 
-/** All denial codes that a transaction can have. */
 export const DENIAL_CODES = [
   ...LIMIT_DENIAL_CODES,
   ...RESTRICTION_CODES,

@@ -82,10 +82,7 @@ interface NewReply {
   readonly reply: CachedReply[1];
 }
 
-/**
- * Returns the reply to cache; null if the request is never repeated. Called before the commit, since nothing may fail
- * after that.
- */
+/** Returns the reply to cache, before the commit, since nothing may fail after it; null if not repeated. */
 export const replyToCache = (command: LedgerCommand, reply: LedgerReply): NewReply | null =>
   command.requestId === undefined ? null : { requestId: command.requestId, reply: cacheable(command, reply) };
 

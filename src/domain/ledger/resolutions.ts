@@ -2,15 +2,12 @@ import type { Approval, StoredPayment, Resolver } from "./payment.ts";
 import { next } from "./payment.ts";
 import type { Denial } from "./policy.ts";
 
-/** State changes of a held payment. */
-
 export const AGENT_ARCHIVED: Denial = {
   code: "AGENT_ARCHIVED",
   reason: "The agent is archived.",
   details: null,
 };
 
-/** A person's denial of a payment. */
 interface PersonsDenial {
   readonly by: Resolver;
   readonly feedback: string;

@@ -85,10 +85,7 @@ function resolve(
   return { kind: "payment", changed: !isLate, payment: resolved, ...permit };
 }
 
-/**
- * Approves a payment if restrictions and hard limits of all levels still hold, not counting the payment's own hold;
- * otherwise fails it.
- */
+/** Approves a payment if restrictions and limits still hold without its own hold; otherwise fails it. */
 function approved(
   { bounds, isSilent, ledger, now }: Draft,
   account: Account,

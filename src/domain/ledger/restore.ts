@@ -77,10 +77,7 @@ export interface RecordedAmounts extends Totals {
 export interface RecordedPayments extends RecordedAmounts {
   /** Highest sequence number of a payment. */
   readonly sequence: number;
-  /**
-   * Creation times of payments that policy accepted, by sequence number; not necessarily ascending, since a clock may
-   * have gone back.
-   */
+  /** Creation times of accepted payments, by sequence number; a clock may have gone back in between. */
   readonly countedAt: readonly number[];
   /** Newest day on which anything is counted. */
   readonly day: Usage["day"];

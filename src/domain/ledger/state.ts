@@ -104,10 +104,7 @@ export interface Account {
   mirroredPolicyVersion: number;
   /** Start of the pause; null while the account is not paused. */
   pausedAt: number | null;
-  /**
-   * Whether the agent's actor is known to have the status; false after a change until the actor is told again, since
-   * earlier messages may arrive late.
-   */
+  /** Whether the agent's actor has this status; false from a change until told, as old messages may be late. */
   isStatusTold: boolean;
   /** Key that a stop has revoked, until the agent's actor is known to follow; null for none. */
   revokedKeyId: string | null;
@@ -130,19 +127,13 @@ export interface LedgerBounds {
    * Maximum idempotency keys of closed payments, over all agents; older ones are evicted, and checked in the records.
    */
   readonly closedKeys: number;
-  /**
-   * Weights of the ledger below which an account is opened, a payment is accepted, and a person's resolution is
-   * accepted.
-   */
+  /** Ledger weights below which an account is opened, a payment accepted, and a person's resolution accepted. */
   readonly openedBelowBytes: number;
   readonly paidBelowBytes: number;
   readonly resolvedBelowBytes: number;
   /** Weight of an account below which a further payment is accepted while others are open. */
   readonly paidBelowBytesOfAgent: number;
-  /**
-   * A further payment is also accepted only while the agent has less open than 1 / `partsOfRest` of what is left of the
-   * project's payments and bytes.
-   */
+  /** Further payments need an agent's open share below 1 / `partsOfRest` of the project's remaining room. */
   readonly partsOfRest: number;
 }
 
@@ -193,7 +184,6 @@ export interface Ledger {
   droppedClosed: number;
   /** Upper bound of the accounts' packed bytes: the sum over all accounts. */
   weightBytes: number;
-  /** Time of the last weighing of all accounts. */
   weighedAt: number;
   /** Number of open payments of all accounts. */
   openPayments: number;

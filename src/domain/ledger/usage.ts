@@ -7,7 +7,6 @@ export interface Usage {
   reservedMc: number;
   /** Newest UTC day on which anything was counted. */
   day: { date: string; amountMc: number; count: number };
-  /** Amounts in the windows of spend limits. */
   windows: Windows;
   /** Times of payments that passed policy in the last 31 days, oldest first. */
   counts: readonly Counted[];
@@ -15,10 +14,7 @@ export interface Usage {
   windowsMs: readonly number[];
 }
 
-/**
- * Number of payments that count as made at one instant: the newest one's time, or up to a bucket's width later
- * (`inBuckets`).
- */
+/** Number of payments that count as made at one instant, at most a bucket's width late (`inBuckets`). */
 export type Counted = readonly [at: number, count: number];
 
 export const HOUR_MS = 3_600_000;
@@ -77,7 +73,6 @@ export function dayResetsAt(usage: Usage, now: number): number {
   return usage.day.date > utcDate(now) ? nextUtcMidnight(Date.parse(usage.day.date)) : today;
 }
 
-/** Returns amount and count of the day of `now`. */
 export function spentToday(usage: Usage, now: number): { date: string; amountMc: number; count: number } {
   const date = dayCounted(usage, now);
   return usage.day.date === date ? usage.day : { date, amountMc: 0, count: 0 };
@@ -131,10 +126,7 @@ export function rollDay(usage: Usage, now: number): void {
   if (date > usage.day.date) usage.day = { date, amountMc: 0, count: 0 };
 }
 
-/**
- * Counts one payment that passed policy. Counts stay, whatever the payment's outcome. `windowsMs`: windows in which the
- * rules in force count.
- */
+/** Counts a payment that passed policy, for good. `windowsMs`: windows in which the rules in force count. */
 export function countPayment(usage: Usage, now: number, windowsMs: readonly number[] = []): void {
   rollDay(usage, now);
   usage.day.count += 1;
@@ -177,5 +169,4 @@ export function inBuckets(
   return newestFirst.toReversed();
 }
 
-/** Returns the end of the bucket that contains an instant. */
 export const bucketEnd = (instant: number, width: number): number => Math.ceil(instant / width) * width;

@@ -44,7 +44,6 @@ const FIXED_BYTES = 1_500;
 /** Bytes per packed bit, including the compression's overhead. */
 const BITS_FACTOR = 1.02 / 8;
 
-/** Returns the weight of an account as of `now`. */
 export function weightOf(account: Account, now: number): number {
   const meter = new BitMeter();
   codeAccount(meter, account, now, account.usage.windows.at);

@@ -91,10 +91,7 @@ export function usesOf(set: SpendLimits, windows: Windows, bounds: WindowBounds)
   });
 }
 
-/**
- * Returns the limit without room for an additional amount, or null; of several the one with the longest period, since
- * only waiting for its end helps.
- */
+/** Returns the limit without room for an amount, of several that of the longest period; null if it fits. */
 export function exceededLimit(
   set: SpendLimits,
   windows: Windows,
@@ -118,10 +115,7 @@ export interface ShownSpendLimit extends SpendLimit {
   readonly resetsAt: number;
 }
 
-/**
- * Returns limits as set, with the displayed use, which may be of a later change. A changed limit has no increase any
- * more.
- */
+/** Returns limits as set, with the displayed use, possibly of a later change. A changed one has no increase. */
 export const withUse = <U extends Omit<ShownSpendLimit, "startedAt" | "resetsAt">>(
   limits: readonly SpendLimit[],
   shown: readonly U[],
@@ -141,6 +135,5 @@ export const shownLimit = ({ limitCents, setCents, usedMc, ...limit }: SpendLimi
   remainingCents: remainingOf(limitCents, usedMc),
 });
 
-/** Returns each limit's amount by period. */
 export const amountsOf = ({ spendLimits = [] }: SpendLimits): ReadonlyMap<Period, number> =>
   new Map(spendLimits.map(({ limitCents, period }) => [period, limitCents]));

@@ -23,7 +23,6 @@ export interface PaymentRules {
   readonly similarAt?: number;
 }
 
-/** Returns all checks, including those of shadow rules. */
 export const allChecks = ({ checks, shadow = [] }: PaymentRules): readonly RuleCheck[] => [
   ...checks,
   ...shadow,

@@ -1,7 +1,6 @@
 import type { PaymentRules } from "./checks.ts";
 import { checkFlags, type LedgerFacts, type RuleType } from "./rules.ts";
 
-/** History of an agent's other payments that rules need. */
 type PaymentHistory = Pick<LedgerFacts, "countWithin" | "newestSimilarAt">;
 
 /** Returns the types of the rules that flag a payment made now, each once, in the order of the rules. */

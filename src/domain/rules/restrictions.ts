@@ -81,10 +81,7 @@ export function readyRestrictions({
   };
 }
 
-/**
- * Prepares a pair of lists. A payment with several names, such as a purchase, is forbidden or allowed by any one of
- * them.
- */
+/** Prepares lists. A payment with several names, as a purchase, is forbidden or allowed by any of them. */
 function readyLists({ never, only }: AllowAndDeny, compared: (entry: string) => string) {
   const forbidden = new Set(never.map(compared));
   const allowed = only === null ? null : new Set(only.map(compared));

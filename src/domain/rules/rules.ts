@@ -82,7 +82,6 @@ export interface RuledFacts {
   readonly rail: Rail;
   readonly amountMc: number;
   readonly merchantCategory: string | null;
-  /** Recipient as compared. */
   readonly comparedName: string;
   /** Names, as compared, of the shop at which a purchase is made; empty for other payments. */
   readonly shopNames: readonly string[];
@@ -96,10 +95,7 @@ export interface LedgerFacts {
   readonly now: number;
   /** Wall clocks of the zones, which checks refer to by index. */
   readonly zones: readonly ZoneOffsets[] | undefined;
-  /**
-   * Returns the number of payments that passed policy in the window that ends now; one exactly as old as the window is
-   * outside.
-   */
+  /** Returns how many payments passed policy in the window ending now; one exactly as old is outside. */
   readonly countWithin: (windowMs: number) => number;
   /** Returns when the newest similar payment that is not denied was made; null if there is none. */
   readonly newestSimilarAt: () => number | null;

@@ -55,10 +55,7 @@ export function timeWindowFlags(check: TimeWindow, offsets: ZoneOffsets | undefi
   return isInside(check, wall.weekday, wall.minutes) !== check.outside;
 }
 
-/**
- * Whether a time is inside a window. Of a window over midnight, the part after midnight belongs to the day on which it
- * began.
- */
+/** Whether a time is inside a window, whose part after midnight belongs to the day on which it began. */
 function isInside({ days, fromMinutes, toMinutes }: TimeWindow, weekday: number, minutes: number): boolean {
   if (fromMinutes < toMinutes) {
     return days.includes(weekday) && minutes >= fromMinutes && minutes < toMinutes;

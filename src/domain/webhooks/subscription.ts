@@ -1,6 +1,5 @@
 import type { EventType } from "../events.ts";
 
-/** Scopes of the events that an endpoint can receive. */
 export const WEBHOOK_SCOPES = ["organization", "project", "team", "agent"] as const;
 export type WebhookScope = (typeof WEBHOOK_SCOPES)[number];
 

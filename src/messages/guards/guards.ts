@@ -5,7 +5,6 @@
  */
 export type Guard<T> = (value: unknown) => value is T;
 
-/** Guard of an optional field. */
 export interface Optional<T> {
   readonly optional: Guard<T>;
 }

@@ -15,7 +15,6 @@ export const STALE: Readonly<Record<StaleBackup, string>> = {
 };
 
 export interface RefusedCommand {
-  /** Index in the batch. */
   readonly index: number;
   /** `unknown`: the actor's worker does not know the command, perhaps not yet. `malformed`: its fields are invalid. */
   readonly why: "unknown" | "malformed";

@@ -12,12 +12,10 @@ import { shortHash } from "../../lib/ids.ts";
 import { readyContents, type RulesHead, type RulesInForce, RulesOf } from "./rules-in-force.ts";
 import { ZoneClocks } from "./zone-offsets.ts";
 
-/** Fields of a payment that rules judge. */
 type Payment = Pick<PaymentRequest, "rail" | "recipient" | "amountMc" | "merchantCategory"> & {
   readonly resource?: string | undefined;
 };
 
-/** Ruling of the restrictions on a payment. */
 export interface Restricted {
   /** The restriction that forbids the payment; missing if none does. */
   readonly forbidden?: Forbidden;
@@ -25,7 +23,6 @@ export interface Restricted {
   readonly versions: RulesVersions | undefined;
 }
 
-/** Ruling of project, team and agent on a payment. */
 export interface Ruling extends Restricted {
   /** Undefined if no rule applies. */
   readonly rules: PaymentRules | undefined;
@@ -37,10 +34,7 @@ type InForce = Readonly<Record<RestrictedLevel, RulesInForce | undefined>>;
 export const fingerprint = ({ amountMc, rail, recipient }: Payment): string =>
   shortHash(`${rail} ${amountMc} ${comparedName(recipient)}`);
 
-/**
- * Options of look-ups. Reads from the primary, since settled payments count at once, and by this index whatever the
- * planner prefers.
- */
+/** Options of look-ups: from the primary, since settled payments count at once, and by this index. */
 export const FOUND = {
   projection: { createdAt: 1 },
   readPreference: "primary",
