@@ -4,16 +4,16 @@ import { shopNames } from "../rules/shop-hosts.ts";
 import { type PastPayment, payeesOf } from "./past-payment.ts";
 import type { SimulatedAgent, SimulatedLevel, SimulatedProject } from "./simulated.ts";
 
-/** Ruling of rules and restrictions, as it is sent with a payment. */
+/** Ruling of rules and restrictions, as sent with a payment. */
 interface Ruling {
   readonly rules?: PaymentRules;
   readonly forbidden?: Forbidden;
 }
 
-/** Rules and restrictions of a simulation, and what they look up in records otherwise. */
+/** Rules and restrictions of a simulation, with state in place of look-ups in records. */
 export class Rulings {
   readonly #project: SimulatedProject;
-  /** When the first payment to a payee had settled. */
+  /** Time at which the first payment to each payee settled. */
   readonly #settled = new Map<string, number>();
   /** Time of the newest payment that was not denied, by agent and fingerprint. */
   readonly #newestAlike = new Map<string, number>();
@@ -44,19 +44,19 @@ export class Rulings {
     return { rules: similarAt === undefined ? rules : { ...rules, similarAt } };
   }
 
-  /** A payment to a payee, by `payeesOf`, has settled. */
+  /** Notes a settled payment to a payee, as named by `payeesOf`. */
   paid(payee: string, at: number): void {
     this.#settled.set(payee, Math.min(at, this.#settled.get(payee) ?? Infinity));
   }
 
-  /** A payment was not denied. Returns the time of the newest like payment before it. */
+  /** Notes a payment that was not denied. Returns the time of the newest similar payment before it. */
   remember(past: PastPayment): number | undefined {
     const before = this.#newestAlike.get(alike(past));
     this.#newestAlike.set(alike(past), past.createdAt);
     return before;
   }
 
-  /** The payment was denied after all, and makes no other a duplicate. */
+  /** Forgets a payment that was denied after all, since it makes no other a duplicate. */
   forget(past: PastPayment, before: number | undefined): void {
     if (this.#newestAlike.get(alike(past)) !== past.createdAt) return;
     if (before === undefined) this.#newestAlike.delete(alike(past));
