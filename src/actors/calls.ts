@@ -47,7 +47,7 @@ export class TemporalCalls {
       return await this.client.withDeadline(Date.now() + CALL_DEADLINE_MS, call);
     } catch (error) {
       if (isDefect(error)) throw error;
-      throw new ActorUnavailable("the actor did not answer", { cause: error });
+      throw new ActorUnavailable("the actor did not respond in time", { cause: error });
     }
   }
 

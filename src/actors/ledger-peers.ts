@@ -122,7 +122,7 @@ export class LedgerPeers implements LedgerRoute {
       onError(`commands were not forwarded to ${server.url}`, cause);
       this.#pause(server);
       if (cause instanceof ActorUnavailable) throw cause;
-      throw new NotForwarded("the server that commands were forwarded to did not answer", { cause });
+      throw new NotForwarded("the server that commands were forwarded to did not respond", { cause });
     }
   }
 
@@ -150,7 +150,7 @@ export class LedgerPeers implements LedgerRoute {
       sent.on("close", () => {
         clearTimeout(whole);
         clearInterval(beats);
-        reject(new Error("closed without an answer"));
+        reject(new Error("closed without a response"));
       });
       sent.on("error", reject);
       sent.on("response", (response) => {
@@ -158,7 +158,7 @@ export class LedgerPeers implements LedgerRoute {
         response.setEncoding("utf8").on("data", (part: string) => {
           silentBeats = 0;
           text = (text + part).trimStart();
-          if (text.length > MAX_ANSWER_BYTES) sent.destroy(new Error("too long an answer"));
+          if (text.length > MAX_ANSWER_BYTES) sent.destroy(new Error("response too long"));
         });
         response.on("error", reject);
         response.on("end", () => {

@@ -319,7 +319,7 @@ export class TemporalActors implements PaymentWorkflows, LedgerStarter {
 /** Throws `ActorUnavailable` if this is not the service's own response to this very update. */
 export function answerIn<R>(opened: Opened<R>): R {
   if (opened.ok) return opened.value;
-  throw new ActorUnavailable(`the actor's answer is not of this service: ${opened.refused}`);
+  throw new ActorUnavailable(`the actor's response is not this service's: ${opened.refused}`);
 }
 
 interface Update {

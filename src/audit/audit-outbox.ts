@@ -148,7 +148,7 @@ export class AuditOutbox {
           await this.#options.log.append(this.#recordIn(document));
           return [document._id];
         } catch (error) {
-          this.#options.onWarning("a record of the audit outbox is left there", error);
+          this.#options.onWarning("a record was left in the audit outbox", error);
           return [];
         }
       }),
@@ -179,7 +179,7 @@ export class AuditOutbox {
     const isOurs = isStored(document) && this.#isSealed(document);
     const record: unknown = isOurs ? JSON.parse(document.content) : null;
     if (!isRecord(record) || record.entryKey !== document._id) {
-      throw new Error(`${document._id} was not put there by this service`);
+      throw new Error(`outbox record ${document._id} was not written by this service`);
     }
     return record;
   }

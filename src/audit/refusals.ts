@@ -143,7 +143,9 @@ export class Refusals {
     this.#unwritten.push({ ...record, entryKey, at: lastAt, resource, after: { refusals: count } });
     if (this.#unwritten.length > UNWRITTEN_MAX) {
       this.#unwritten.shift();
-      this.#options.onWarning(new Error("too many counts of refusals wait for the audit log: one is lost"));
+      this.#options.onWarning(
+        new Error("too many counts of refusals wait for the audit log; one was dropped"),
+      );
     }
   }
 

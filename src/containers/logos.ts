@@ -49,7 +49,7 @@ export class Logos {
   async keep(organizationId: string, dataUrl: string): Promise<string> {
     const { clock, collection, key } = this.#dependencies;
     const logo = readLogo(dataUrl);
-    if ("problem" in logo) throw new Error("a logo that the contract does not allow");
+    if ("problem" in logo) throw new Error("the logo violates the contract");
     const { bytes, type } = logo;
     const sha256 = createHash("sha256").update(bytes).digest("hex");
     const _id = hmacSha256(key, `${organizationId}/${type}/${sha256}`);

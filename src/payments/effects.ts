@@ -138,7 +138,7 @@ export function createPaymentEffects(dependencies: PaymentEffectDependencies): P
     const { agentId } = profile;
     const command = { kind: "book", agentId, transactionId, books, recordsCheckedThrough: 0 } as const;
     const reply = await ledgers.submit(profile, command);
-    if (reply.kind !== "payment") throw new Superseded("it was charged, and has ended since");
+    if (reply.kind !== "payment") throw new Superseded("the payment was charged and has ended since");
     const { payment } = reply;
     await Promise.all([startWorkflow(profile, payment), keep(profile, payment), closeCard(payment)]);
     return { transactionId, revision: payment.revision, outcome: null, payment };
@@ -184,7 +184,7 @@ export function createPaymentEffects(dependencies: PaymentEffectDependencies): P
         const ended = await projections.endOf(before.request.transactionId);
         if (ended !== null && ended.sequence !== before.sequence)
           return refuse(profile, before, "payment", keep);
-        if (ended !== null) throw new Superseded("its record shows that it ended unpaid");
+        if (ended !== null) throw new Superseded("the record shows that the payment ended unpaid");
       }
       const result = isToSend ? await sending.send(profile, before, decided) : null;
       if (result?.status === "charged") return charged(profile, before, result.books, keep);

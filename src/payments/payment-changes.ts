@@ -128,7 +128,7 @@ export class PaymentChanges<T extends Document = TransactionDocument> {
   }
 
   async #follow(stream: ChangeStream<T, Changed>): Promise<void> {
-    let reason: unknown = new Error("the stream of changes ended by itself");
+    let reason: unknown = new Error("the change stream ended unexpectedly");
     try {
       for await (const { documentKey } of stream) {
         this.#wake(documentKey._id);

@@ -187,7 +187,7 @@ export class Payments {
       case "too_many_open":
         return refused(tooManyOpen(reply, this.#dependencies.clock().getTime()));
       case "stale_agent": {
-        if (cached === undefined) throw new Error("a ledger refused an agent that was just read as stale");
+        if (cached === undefined) throw new Error("the ledger refused a freshly read agent as stale");
         const verified = await cached.verify();
         return verified.ok ? this.#pay(verified.value, asked) : verified;
       }
@@ -203,7 +203,7 @@ export class Payments {
   /** Returns the closed payment that the idempotency key was used for. */
   async #closed(agentId: string, request: PaymentRequest): Promise<Result<MadePayment>> {
     const earlier = await this.#earlier.load({ agentId, keyHash: request.keyHash });
-    if (earlier === null) throw new ActorUnavailable("the records do not show what the ledger has closed");
+    if (earlier === null) throw new ActorUnavailable("the records lack a payment that the ledger has closed");
     if (earlier.payloadHash !== request.payloadHash) return refused(keyReused(earlier._id));
     return ok(await this.#repeated(await this.#recorded(earlier._id), request));
   }

@@ -57,7 +57,7 @@ export function createSending({ ledgers, monotonicMs, rails }: SendingDependenci
     const { agentId } = profile;
     const { transactionId } = request;
     const reply = await ledgers.submit(profile, { kind: "request_permission", agentId, transactionId });
-    if (reply.kind !== "permission") throw new Superseded("it must not be sent any more");
+    if (reply.kind !== "permission") throw new Superseded("the payment must not be sent any more");
     return reply.permission;
   }
 
@@ -102,7 +102,7 @@ export function createSending({ ledgers, monotonicMs, rails }: SendingDependenci
       if (outcome.status !== "fenced") return outcome;
       permission = null;
     }
-    throw new Fenced("the agent is stopped again and again");
+    throw new Fenced("the agent was stopped during every attempt");
   }
 
   return { requestPermission, send };

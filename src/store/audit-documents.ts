@@ -94,7 +94,7 @@ export function isGenuine(document: AuditDocument, organizationId: string, seal:
  * hash.
  */
 export function storedDocument(raw: unknown): Document {
-  if (!(raw instanceof Uint8Array)) throw new Error("the document was not read as it is stored");
+  if (!(raw instanceof Uint8Array)) throw new Error("the document was not read with the option `raw`");
   const document = BSON.deserialize(raw);
   const isAsWritten = Buffer.compare(BSON.serialize(document), raw) === 0;
   return isAsWritten ? document : { ...document, isStoredOtherwise: true };

@@ -89,7 +89,7 @@ export class BatchWriter<O, R> {
       batch.forEach(({ reject, resolve }, index) => {
         const outcome = outcomes[index];
         if (outcome?.status === "fulfilled") resolve(outcome.value);
-        else reject(outcome?.reason ?? new Error("a batch without an outcome for each operation"));
+        else reject(outcome?.reason ?? new Error("a batch returned fewer outcomes than operations"));
       });
     } catch (error) {
       for (const { reject } of batch) reject(error);

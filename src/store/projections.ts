@@ -136,7 +136,7 @@ export class MongoProjections implements Projections {
       if (own === null) throw new DuplicateIdempotencyKey(`record ${_id}`);
       if (own.revision >= revision) return false;
     }
-    throw new Error(`record ${_id} could not be written against others`);
+    throw new Error(`record ${_id} kept losing to concurrent writes`);
   }
 
   endOf(transactionId: string): Promise<{ readonly sequence: number } | null> {

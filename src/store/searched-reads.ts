@@ -105,7 +105,7 @@ async function reachOf<T extends Listed>(
 
 /** Returns the path whose next records go back furthest, which has the fewest records per time. */
 const furthest = ([first, ...others]: readonly Reach[]): Reach => {
-  if (first === undefined) throw new Error("a selection has a path of its own");
+  if (first === undefined) throw new Error("a selection has no path");
   return others.reduce(
     (best, each) => (best.until !== null && (each.until === null || each.until < best.until) ? each : best),
     first,
@@ -150,7 +150,7 @@ function within<T extends Listed>(
 }
 
 function timeOf({ createdAt }: Document): Date {
-  if (!(createdAt instanceof Date)) throw new Error("a record does not say when it was made");
+  if (!(createdAt instanceof Date)) throw new Error("a record has no creation time");
   return createdAt;
 }
 

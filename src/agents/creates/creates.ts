@@ -201,7 +201,7 @@ export class Creates {
         const record = await create.find(id);
         if (record !== null) return ok({ replayed: true, record });
         if ((await create.discarding?.isDiscarded(id)) === true) return "discarded";
-        throw new Error(`a ${create.kind} could not be written beside another record`);
+        throw new Error(`a ${create.kind} conflicts with another record`);
       }
     }
   }

@@ -71,6 +71,6 @@ async function reaching<T>(work: () => Promise<T>): Promise<T> {
 }
 
 function nameOf(agentId: string): string {
-  if (!UUID.test(agentId)) throw new Error("an agent's id is not as it should be");
+  if (!UUID.test(agentId)) throw new Error("an agent's id is not a UUID");
   return agentId;
 }

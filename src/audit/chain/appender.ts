@@ -206,7 +206,7 @@ export class AuditAppender implements AuditLog {
         await sleep(Math.random() * AFTER_LOST_ROUND_MAX_MS);
       }
     }
-    throw new AuditLogUnavailable("entries could not be appended against other processes");
+    throw new AuditLogUnavailable("the append kept losing to other processes");
   }
 
   async #headOf(chain: Chain): Promise<AuditHead> {
@@ -231,7 +231,7 @@ export class AuditAppender implements AuditLog {
     for (const { record, waiter } of open) {
       if (genuine.get(record.entryKey) !== false) continue;
       waiter.reject(
-        new AuditLogUnavailable(`what lies under ${record.entryKey} is no entry of this service`),
+        new AuditLogUnavailable(`the document under ${record.entryKey} is not an entry of this service`),
       );
     }
     const left = open.filter(({ record }) => !genuine.has(record.entryKey));

@@ -8,7 +8,7 @@ import type { DerivedKey } from "../../secrets/master-key.ts";
  */
 export function auditSeal(keys: readonly Pick<DerivedKey, "key" | "retiredAt">[]): AuditSeal {
   const [newest] = keys;
-  if (newest === undefined) throw new Error("there is no key to seal the audit log under");
+  if (newest === undefined) throw new Error("there is no key to seal the audit log with");
   return {
     hash: (text) => hashOf("sha256", text),
     mac: (hash) => macOf(newest.key, hash),

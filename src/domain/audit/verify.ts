@@ -109,7 +109,7 @@ export class ChainVerifier {
     if (fields["previousHash"] !== this.#hash) {
       return this.#break(
         "rewritten",
-        "it does not follow the entry before it, though both are ours",
+        "it does not follow the previous entry, though both are genuine",
         expected,
       );
     }
@@ -141,10 +141,10 @@ export class ChainVerifier {
       const isSwapped = next !== null && next.fields["previousHash"] === this.#hash;
       return isSwapped
         ? this.#break("moved", `entry ${original} has its position`, expected)
-        : this.#break("removed", `entries are missing, and those behind were renumbered`, expected);
+        : this.#break("removed", `entries are missing, and later ones were renumbered`, expected);
     }
     if (next !== null && next.fields["previousHash"] === this.#hash) {
-      return this.#break("inserted", "the entry behind it follows the one before it", expected);
+      return this.#break("inserted", "the next entry follows the previous one", expected);
     }
     const isRehashed = fields["hash"] === this.#seal.hash(hashedText(fields));
     const detail = isRehashed

@@ -84,7 +84,7 @@ export class Draft {
   /** Changes a payment. Where its money is follows from the payment alone. */
   change(account: Account, payment: StoredPayment): void {
     const open = account.open.get(payment.request.transactionId);
-    if (open === undefined) throw new Error("a payment changed that is not open");
+    if (open === undefined) throw new Error("a changed payment is not open");
     const before = open.payment;
     if (payment.revision <= before.revision) throw new Error("a payment changed without a new revision");
     setOpen(account, payment, { ...open, changedAt: this.now });
