@@ -3,8 +3,9 @@ import type { Timers } from "../lib/timers.ts";
 /** Maximum wait of a batch for requests that are about to submit. */
 const EXPECTED_REQUEST_MS = 2;
 
-/** Maximum wait of a batch for callers that are being answered, and maximum time until their next request. */
+/** Time after a response within which its caller's next request is expected. */
 const RETURNING_MS = 2;
+/** Maximum wait of a batch, after an update, for callers that are being answered. */
 export const RETURNED_WITHIN_MS = 12;
 
 /** Weight of the newest sample in the moving average of update durations. */

@@ -161,7 +161,7 @@ export interface AgentKeyRecord {
   proof: string;
   last4: string;
   /** Client that is connected by OAuth instead of holding a key's value; missing for a key. */
-  connection?: { clientName: string; /** Null: all that the agent may use. */ tools: string[] | null };
+  connection?: { clientName: string; /** Null for all that the agent may use. */ tools: string[] | null };
   createdAt: Date;
   lastUsedAt: Date | null;
 }

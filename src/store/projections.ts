@@ -382,7 +382,7 @@ const LOOKUP_INDEXES: Indexes = {
       reader: "the newest denials, which an agent asks for",
       partialFilterExpression: { deniedAt: { $type: "date" } },
     },
-    // Status first, since the planner requires the partial filter's field.
+    // Status first, since the planner looks for it.
     {
       key: { status: 1, rail: 1 },
       reader: "the gauge of payments without an end, over all organizations",

@@ -259,7 +259,7 @@ export function roundsOf(reports: readonly RailBooks[]): readonly (readonly Rail
   );
 }
 
-/** Where a payment's money is, in thousandths of a cent. */
+/** Held and spent amounts of a payment, in thousandths of a cent. */
 export interface Money {
   readonly heldMc: number;
   readonly spentMc: number;

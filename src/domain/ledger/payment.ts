@@ -20,7 +20,7 @@ import { utcDate } from "./usage.ts";
 export const RAILS = ["card", "wallet"] as const;
 export type Rail = (typeof RAILS)[number];
 
-/** How each rail settles: with a processor at once, or on a chain, final some blocks later. */
+/** Settlement of each rail: with a processor at once, or on a chain, final some blocks later. */
 export const SETTLES_ON: Readonly<Record<Rail, "processor" | "chain">> = {
   card: "processor",
   wallet: "chain",

@@ -23,7 +23,7 @@ const TIME_MAX_MS = 8_640_000_000_000_000;
 /** Maximum id length; longer than any id of this service. */
 const ID_CHARACTERS_MAX = 200;
 
-/** C0 and DEL, but tab and line ends: six bytes each where it is kept, which the bound of an actor's state has no room for. */
+/** C0 and DEL, except tab and line ends. Each is stored as six bytes, for which an actor's state has no room. */
 // oxlint-disable-next-line no-control-regex
 const CONTROL = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f]/;
 
