@@ -16,7 +16,7 @@ export interface OrganizationDocument {
   /** Custom limit per minute of an enterprise plan; null to use the plan's own. */
   readonly restPerMinute: number | null;
   readonly mcpPerMinute: number | null;
-  /** Time of the newest event of the subscription; missing if none has arrived. */
+  /** Time of the newest event of its subscription; missing: none has come. */
   readonly billedAt?: Date;
   readonly status: "provisioning" | "ready";
   readonly defaultProjectId: string;

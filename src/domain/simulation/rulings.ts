@@ -10,10 +10,10 @@ interface Ruling {
   readonly forbidden?: Forbidden;
 }
 
-/** Rules and restrictions of a simulation, with state in place of look-ups in records. */
+/** Rules and restrictions of a simulation, and what they look up in records otherwise. */
 export class Rulings {
   readonly #project: SimulatedProject;
-  /** Time at which the first payment to each payee settled. */
+  /** When the first payment to a payee had settled. */
   readonly #settled = new Map<string, number>();
   /** Time of the newest payment that was not denied, by agent and fingerprint. */
   readonly #newestAlike = new Map<string, number>();
@@ -44,7 +44,7 @@ export class Rulings {
     return { rules: similarAt === undefined ? rules : { ...rules, similarAt } };
   }
 
-  /** Notes a settled payment to a payee, as named by `payeesOf`. */
+  /** A payment to a payee, by `payeesOf`, has settled. */
   paid(payee: string, at: number): void {
     this.#settled.set(payee, Math.min(at, this.#settled.get(payee) ?? Infinity));
   }

@@ -47,7 +47,7 @@ const BOUNDS = {
   ...LEDGER_BOUNDS,
   ...NO_BOUNDS_OF_BYTES,
   accounts: Infinity,
-  // Kept small: the simulation remembers similar payments itself.
+  // The simulation remembers like payments itself.
   closedKeys: 100,
 };
 
