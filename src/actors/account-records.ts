@@ -4,12 +4,12 @@ import type { AccountSummary } from "../domain/ledger/state.ts";
 import { realTimers, type Timers } from "../lib/timers.ts";
 
 /**
- * Maximum lag of an agent's record behind its ledger when no request on this server reads it. All agents' records are
- * written at the same moments, so that they go together.
+ * Maximum lag of an agent's record behind its ledger when no request on this server reads the record. All agents'
+ * records are written at the same ticks, so that their writes are batched.
  */
 const TICK_MS = 500;
 
-/** Records that are confirmed in one update; the others with the next. */
+/** Maximum records confirmed in one update; the rest follow with the next. */
 const CONFIRMED_AT_ONCE_MAX = 1_000;
 
 export interface AccountRecordsDependencies {
@@ -18,14 +18,12 @@ export interface AccountRecordsDependencies {
   readonly timers?: Timers;
 }
 
-/** Writes agents' records of a project, with a small lag behind their accounts: many changes in one write. */
+/** Writes the records of a project's agents, slightly behind their accounts, to batch many changes. */
 export class AccountRecords {
   readonly #dependencies: AccountRecordsDependencies;
   readonly #onWritten: () => void;
-  /** The newest summaries that are not written yet, and those that are being written. */
   readonly #unwritten = new Map<string, AccountSummary>();
   readonly #writing = new Map<string, Promise<unknown>>();
-  /** The newest revisions that were written and not confirmed. */
   readonly #unconfirmed = new Map<string, number>();
   readonly #timers: Timers;
   #cancelTimer: (() => void) | null = null;
@@ -48,7 +46,6 @@ export class AccountRecords {
     return this.#unwritten.has(agentId) || this.#writing.has(agentId);
   }
 
-  /** Summaries of accounts that have changed. */
   add(accounts: readonly AccountSummary[]): void {
     for (const account of accounts) {
       const { agentId, revision } = account;
@@ -61,7 +58,7 @@ export class AccountRecords {
     this.#cancelTimer ??= this.#timers.after(untilTick, () => this.#writeAll());
   }
 
-  /** Writes what is known of an agent (null: of all), and waits for it. */
+  /** Writes the pending summary of an agent (null: of all agents) and waits for it. */
   async write(agentId: string | null): Promise<void> {
     if (agentId === null) {
       this.#writeAll();
@@ -99,7 +96,7 @@ export class AccountRecords {
     }
   }
 
-  /** Returns what the records show by now, for the ledger; null: nothing new. */
+  /** Returns the confirmation of written records for the ledger; null if there is nothing to confirm. */
   confirmation(): CommandOf<"confirm_records"> | null {
     if (this.#unconfirmed.size === 0) return null;
     const records = [...this.#unconfirmed]
@@ -108,7 +105,6 @@ export class AccountRecords {
     return { kind: "confirm_records", records };
   }
 
-  /** The ledger knows. */
   confirmed({ records }: CommandOf<"confirm_records">): void {
     for (const { agentId, revision } of records) {
       if ((this.#unconfirmed.get(agentId) ?? 0) <= revision) this.#unconfirmed.delete(agentId);

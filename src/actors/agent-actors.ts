@@ -7,14 +7,14 @@ import { ActorUnavailable } from "./actor-unavailable.ts";
 import { BatchCapacity } from "./batch.ts";
 import { realTimers, type Timers } from "../lib/timers.ts";
 
-/** Commands that may wait for one agent in this process. */
+/** Maximum waiting commands per agent in this process. */
 const WAITING_COMMANDS_MAX = 1_000;
 
-/** Maximum wait of a confirmation for an update to ride along with. Well under the actor's own sweep. */
+/** Maximum wait of a confirmation for an update to join. Well below the actor's own sweep interval. */
 const CONFIRM_AFTER_MS = 250;
 
 export interface AgentActorsDependencies {
-  /** Sends one update to the agent's actor and waits for its result, to a bound. Throws `NoSuchActor` where there is none. */
+  /** Sends one update to the agent's actor and awaits its result, up to a timeout. May throw `NoSuchActor`. */
   readonly submit: (agentId: string, commands: readonly AgentCommand[]) => Promise<SubmitResult>;
   readonly ledgers: LedgerGateway;
   readonly writeAgent: Projections["writeAgent"];
@@ -29,8 +29,8 @@ interface Waiting {
 }
 
 /**
- * Mailbox of this process for one agent's actor: one update in flight; commands that arrive meanwhile are batched
- * into the next.
+ * Mailbox of this process for one agent's actor. At most one update is in flight; commands that arrive meanwhile are
+ * batched into the next.
  */
 class AgentMailbox {
   readonly #agentId: string;
@@ -118,7 +118,7 @@ class AgentMailbox {
 
   /**
    * Waits until ledger and record have followed the actor's decision, before a response. If that takes too long, the
-   * actor's sweep does it, and the caller gets an error instead of a success.
+   * actor's sweep completes it, and the caller gets an error instead of a success.
    */
   async #follow(unfollowed: SubmitResult["unfollowed"], unrecorded: AgentSummary | null): Promise<void> {
     await Promise.all([
@@ -139,7 +139,6 @@ class AgentMailbox {
   }
 }
 
-/** The way to agents' actors, for this process. */
 export class AgentActors implements AgentGateway {
   readonly #mailboxes = new Map<string, AgentMailbox>();
   readonly #dependencies: AgentActorsDependencies;
@@ -148,7 +147,6 @@ export class AgentActors implements AgentGateway {
     this.#dependencies = dependencies;
   }
 
-  /** Commands that wait for their turn, of all agents. */
   get waiting(): number {
     let waiting = 0;
     for (const mailbox of this.#mailboxes.values()) waiting += mailbox.waiting;
@@ -156,8 +154,8 @@ export class AgentActors implements AgentGateway {
   }
 
   /**
-   * Puts one command to an agent's actor. Answered once the agent's record and its project's ledger are as the actor has decided.
-   * Throws `ActorUnavailable` where that takes too long, `NoSuchActor` where there is none.
+   * Submits a command to an agent's actor and resolves once the agent's record and its project's ledger match the
+   * actor's decision. Throws `ActorUnavailable` if that takes too long, `NoSuchActor` if there is no actor.
    */
   submit(agentId: string, command: AgentCommand): Promise<AgentReply> {
     const existing = this.#mailboxes.get(agentId);

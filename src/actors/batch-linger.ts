@@ -3,43 +3,41 @@ import type { Timers } from "../lib/timers.ts";
 /** Maximum wait of a batch for requests that are about to submit. */
 const EXPECTED_REQUEST_MS = 2;
 
-/**
- * Maximum time between a response and its caller's next request, and maximum wait of a batch for callers that are
- * being answered.
- */
+/** Time after a response within which its caller's next request is expected. */
 const RETURNING_MS = 2;
+/** Maximum wait of a batch, after an update, for callers that are being answered. */
 export const RETURNED_WITHIN_MS = 12;
 
-/** An update's duration is taken for what most of the last ones have shown. */
+/** Weight of the newest sample in the moving average of update durations. */
 const NEWEST_SHARE = 0.25;
 
-/** Number of fruitless waits in a row after which as many batches are sent without lingering. */
+/** Number of fruitless waits in a row after which `UNLINGERED_BATCHES` batches are sent without lingering. */
 const FRUITLESS_MAX = 3;
 const UNLINGERED_BATCHES = 32;
 
-/** Share of the callers being answered that has to send another request while a batch waits for them. */
+/** Minimum share of the callers waited for that must return for a wait to count as fruitful. */
 const RETURNED_PART = 0.5;
 
-/** Counted until released; a second release does nothing. */
+/** Releases a counted request; a second call has no effect. */
 export type Release = () => void;
 
 /**
- * Decides how long a batch lingers for more commands. An update costs about as much with many commands as with one,
- * and takes longer than most callers need to be answered and to ask again: sending at once what has come meanwhile
- * splits the callers into groups, each of which waits for the updates of the others. A batch does not wait where no
- * caller is about to come, and not for long where those that were waited for did not come.
+ * Decides how long a batch lingers for more commands. An update costs about as much with many commands as with one, and
+ * takes longer than most callers need to receive a response and send the next request. Sending at once would split the
+ * callers into groups, each waiting for the other groups' updates. A batch does not wait if no caller is expected, and
+ * only briefly if expected callers have stayed away.
  */
 export class BatchLinger {
   readonly #timers: Pick<Timers, "monotonicMs">;
   readonly #onRelease: () => void;
-  /** Requests that are about to ask, and those that were decided and are being answered. */
+  /** Requests that are about to submit, and decided requests that are being answered. */
   #expecting = 0;
   #answering = 0;
-  /** End and duration of the last update, and the callers answered last. */
+  /** End and average duration of the last updates, and the time of the last response. */
   #endedMs = 0;
   #updateMs = 0;
   #answeredMs = -Infinity;
-  /** Number of callers that the batch lingers for, and of its commands at that time; null: none. */
+  /** Number of callers that the batch lingers for, and of its commands when that began; null if it does not linger. */
   #lingered: { readonly from: number; readonly were: number } | null = null;
   #fruitless = 0;
   #unlingered = 0;
@@ -49,18 +47,17 @@ export class BatchLinger {
     this.#onRelease = onRelease;
   }
 
-  /** Whether any caller is counted. */
   get isEmpty(): boolean {
     return this.#expecting === 0 && this.#answering === 0;
   }
 
-  /** A request is about to ask. */
+  /** Counts a request that is about to submit. */
   expecting(): Release {
     this.#expecting += 1;
     return this.#once(() => (this.#expecting -= 1));
   }
 
-  /** A request was decided, and is being answered. */
+  /** Counts a decided request that is being answered. */
   answering(): Release {
     this.#answering += 1;
     return this.#once(() => {
@@ -75,7 +72,9 @@ export class BatchLinger {
     this.#updateMs = before + NEWEST_SHARE * (tookMs - before);
   }
 
-  /** Returns how much longer a batch of so many commands lingers, the first of them since then; 0: it is sent. */
+  /**
+   * Returns how much longer a batch lingers, given its number of commands and the arrival of the first; 0 to send it.
+   */
   leftMs(waiting: number, sinceMs: number): number {
     const now = this.#timers.monotonicMs();
     const untilMs = Math.max(
@@ -91,7 +90,7 @@ export class BatchLinger {
     return this.#answering > 0 ? lastMs : Math.min(lastMs, this.#answeredMs + RETURNING_MS);
   }
 
-  /** A batch of so many goes. */
+  /** Notes that a batch was sent, and whether lingering for it paid off. */
   sent(commands: number): void {
     const lingered = this.#lingered;
     this.#lingered = null;

@@ -1,10 +1,9 @@
 /**
- * Bytes of JSON that go in one update at the most. The engine repeats an update in what its worker answers, and ends a workflow for good
- * that answers with a message above its bound (2 MiB).
+ * Maximum bytes of JSON per update. Temporal repeats an update in its worker's response, and permanently ends a
+ * workflow whose response exceeds its bound (2 MiB).
  */
 const BATCH_BYTES_MAX = 512 * 1024;
 
-/** The remaining capacity of one update. */
 export class BatchCapacity {
   #slots: number;
   #bytes = BATCH_BYTES_MAX;
@@ -14,8 +13,8 @@ export class BatchCapacity {
   }
 
   /**
-   * Reserves capacity for a command, with its reply where that is long; whether there was any. `isFirst`: always, since none is
-   * larger than a request, which alone fits.
+   * Reserves capacity for a command and its reply, and returns whether there was enough. `isFirst` reserves even if the
+   * bytes exceed the capacity: a single command is no larger than a request, which fits alone.
    */
   tryReserve(command: unknown, repliedBytes = 0, isFirst = false): boolean {
     if (this.#slots <= 0) return false;
@@ -26,7 +25,7 @@ export class BatchCapacity {
     return true;
   }
 
-  /** Takes from a queue's front what fits. */
+  /** Removes and returns the commands at a queue's front that fit. */
   take<T>(queue: T[]): T[] {
     let count = 0;
     while (count < queue.length && this.tryReserve(queue[count])) count += 1;

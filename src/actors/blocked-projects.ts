@@ -2,7 +2,7 @@ import { LRUCache } from "lru-cache";
 import type { ProjectRef } from "../messages/ledger.ts";
 import { LedgerLost, StaleLedger, StaleRecords } from "./actor-unavailable.ts";
 
-/** Why a project decides nothing until an operator acts. */
+/** Reason why a project decides nothing until an operator acts. */
 export type BlockReason = "ledger_lost" | "stale_ledger" | "stale_records";
 
 export interface BlockedProject {
@@ -17,7 +17,7 @@ interface Blocked extends BlockedProject {
 
 const BLOCKED_MAX = 1_000;
 
-/** Interval between questions to a blocked ledger that nobody else asks: an operator may have restored it. */
+/** Interval at which a blocked ledger is asked again without a request: an operator may have restored it. */
 const RECHECK_INTERVAL_MS = 5_000;
 
 function reasonIn(error: unknown): BlockReason | null {
@@ -26,13 +26,13 @@ function reasonIn(error: unknown): BlockReason | null {
   return error instanceof StaleRecords ? "stale_records" : null;
 }
 
-/** The projects that wait for an operator, as far as this process has asked their ledgers. */
+/** Projects that wait for an operator, as last seen by this process. */
 export class BlockedProjects {
   readonly #blocked = new LRUCache<string, Blocked>({ max: BLOCKED_MAX });
   readonly #ask: (project: ProjectRef) => Promise<unknown>;
   readonly #now: () => number;
 
-  /** `ask` is a question to the ledger whose answer or error comes back here. */
+  /** `ask` queries the ledger; its outcome is reported to `answered` or `failed`. */
   constructor(ask: (project: ProjectRef) => Promise<unknown>, now: () => number) {
     this.#ask = ask;
     this.#now = now;
@@ -50,7 +50,7 @@ export class BlockedProjects {
     this.#blocked.set(projectId, { project: { organizationId, projectId }, projectId, reason, askedAtMs });
   }
 
-  /** Lists all blocked projects. Asks again in the background about those that were not asked lately. */
+  /** Lists all blocked projects. Asks again, in the background, about those not asked lately. */
   list(): readonly BlockedProject[] {
     const now = this.#now();
     const all = [...this.#blocked.values()];

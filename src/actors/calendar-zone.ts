@@ -5,14 +5,14 @@ import { zoneOffsets } from "../lib/zone-offset.ts";
 
 const DAY_MS = 86_400_000;
 
-/** Range that offsets cover: a year and a month back for the windows that are running, 18 months ahead. */
+/** Range of the offsets: a year and a month back for current windows, 18 months ahead. */
 const DAYS_BACK = 396;
 const DAYS_AHEAD = 548;
 
-/** Offsets are sent again where those of the ledger end within this: nine months. */
+/** Remaining range at which offsets are sent again: nine months. */
 const DAYS_LEFT = 274;
 
-/** Interval at which changes of an offset are looked for. */
+/** Step at which changes of an offset are searched for. */
 const STEP_MS = DAY_MS / 4;
 
 const dataVersion = (): string => process.versions.tz ?? "";
@@ -29,6 +29,6 @@ export function zoneAround(timezone: string, now: Date): Zone {
   return { timezone, tz: dataVersion(), segments, until: untilMs };
 }
 
-/** Whether the offsets of a ledger are to be replaced: this process has newer data, or data that is as new, and they end soon. */
+/** Whether to replace a ledger's offsets: this process has newer data, or equal data and the offsets end soon. */
 export const isZoneStale = ({ tz, until }: Omit<Zone, "segments">, now: Date): boolean =>
   dataVersion() > tz || (dataVersion() === tz && until < now.getTime() + DAYS_LEFT * DAY_MS);

@@ -19,10 +19,10 @@ const DEFECTS = [
   QueryRejectedError,
 ] as const;
 
-/** gRPC's number for a message that is not as it should be. */
+/** gRPC status code of a malformed message. */
 const GRPC_INVALID_ARGUMENT = 3;
 
-/** Deadline of one call to the engine: a client is answered within 5 s, whatever is down. */
+/** Timeout of one call to Temporal, so that a client is answered within 5 s whatever is down. */
 const CALL_DEADLINE_MS = 4_000;
 
 export interface StartOptions {
@@ -31,10 +31,9 @@ export interface StartOptions {
   readonly workflowTaskTimeout?: Duration;
 }
 
-/** Calls to Temporal, each bounded in time. */
 export class TemporalCalls {
   readonly client: Client;
-  /** Options by which one id starts one workflow, once. */
+  /** Options that let a workflow id start only once. */
   readonly once: { readonly taskQueue: string; readonly workflowIdReusePolicy: "REJECT_DUPLICATE" };
 
   constructor(client: Client, taskQueue: string) {
@@ -42,24 +41,24 @@ export class TemporalCalls {
     this.once = { taskQueue, workflowIdReusePolicy: WorkflowIdReusePolicy.REJECT_DUPLICATE };
   }
 
-  /** Throws `ActorUnavailable` where there is no answer in time; what waiting does not mend, as it is. */
+  /** Throws `ActorUnavailable` without a response in time; rethrows errors that waiting does not fix. */
   async bounded<T>(call: () => Promise<T>): Promise<T> {
     try {
       return await this.client.withDeadline(Date.now() + CALL_DEADLINE_MS, call);
     } catch (error) {
       if (isDefect(error)) throw error;
-      throw new ActorUnavailable("the actor did not answer", { cause: error });
+      throw new ActorUnavailable("the actor did not respond in time", { cause: error });
     }
   }
 
-  /** Starts a workflow; once, however often it is called with the same id. */
+  /** Starts a workflow. Idempotent by the workflow id. */
   async startOnce(type: string, workflowId: string, args: unknown[], options: StartOptions): Promise<void> {
     await this.ignoringStarted(() =>
       this.client.workflow.start(type, { ...this.once, ...options, workflowId, args }),
     );
   }
 
-  /** A workflow that has been started, or has ended, is as good as this call would make it. */
+  /** Runs a start, ignoring that the workflow has already been started or has ended. */
   async ignoringStarted(call: () => Promise<unknown>): Promise<void> {
     try {
       await this.bounded(call);
@@ -68,7 +67,7 @@ export class TemporalCalls {
     }
   }
 
-  /** A workflow's result; null when it takes longer than the bound, or fails. */
+  /** Returns a workflow's result; null if it takes longer than `withinMs` or fails. */
   async resultWithin<T>(workflowId: string, withinMs: number): Promise<T | null> {
     const handle = this.client.workflow.getHandle<() => Promise<T>>(workflowId);
     try {
@@ -79,7 +78,7 @@ export class TemporalCalls {
   }
 }
 
-/** Whether waiting does not mend it: an actor that is gone, a message it does not take, an id that is in use. */
+/** Whether waiting does not fix the error: a missing actor, a malformed message, an id in use. */
 function isDefect(error: unknown): boolean {
   if (isGrpcServiceError(error)) {
     const code: number = error.code;

@@ -5,13 +5,13 @@ import { STALE, isRefusal, type Refusal, REFUSED } from "../messages/guards/refu
 import { StaleLedger, StaleRecords } from "./actor-unavailable.ts";
 
 /**
- * An actor has refused a batch of commands, and decided nothing of it: its worker is older than this process and does not
- * know one of them yet.
+ * An actor refused a batch of commands and decided none of them: its worker is older than this process and does not
+ * know one of the commands yet.
  */
 export class CommandsRefused extends Error implements Unavailable {
   override readonly name = "CommandsRefused";
   readonly isUnavailable = true;
-  /** The indexes in the batch of the refused commands; the others may be submitted again without them. */
+  /** Batch indexes of the refused commands. The other commands may be submitted again without them. */
   readonly indexes: ReadonlySet<number>;
 
   constructor({ commands }: Refusal, options: ErrorOptions) {
@@ -20,7 +20,7 @@ export class CommandsRefused extends Error implements Unavailable {
   }
 }
 
-/** Returns the refusal that an update failed by, or else the error as it is. */
+/** Returns the refusal that caused an update's failure, or the error itself. */
 export function refusalIn(error: unknown): unknown {
   if (!(error instanceof WorkflowUpdateFailedError)) return error;
   const { cause } = error;

@@ -11,14 +11,14 @@ import type { TemporalCalls } from "./calls.ts";
 const WORKFLOW_TYPE = "agentDeliveryKey";
 const SIZE_BYTES = 32;
 const GRPC_NOT_FOUND = 5;
-/** Lifetime of a key that nothing destroys; longer than any window and its end's retries. */
+/** Lifetime of a key that nothing destroys; longer than any window plus the retries of its end. */
 const LIFETIME = "2 days";
-/** Longer than its life, so that no worker ever runs it. */
+/** Longer than `LIFETIME`, so that no worker ever runs the workflow. */
 const START_DELAY = "3 days";
 
 /**
- * Keys in Temporal, for servers and workers that share no disk: each in the memo of a workflow that never runs, and which
- * is deleted with its history.
+ * Delivery keys in Temporal, for servers and workers that share no disk. Each is in the memo of a workflow that never
+ * runs, and is deleted with the workflow's history.
  */
 export class TemporalDeliveryKeys implements DeliveryKeys {
   readonly #calls: TemporalCalls;

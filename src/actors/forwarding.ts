@@ -9,26 +9,26 @@ import { isUnavailable } from "../lib/unavailable.ts";
 import { LEDGER_BATCH_MAX, LEDGER_CONFIRMATIONS_MAX, type ProjectRef } from "../messages/ledger.ts";
 import type { Sealer } from "../secrets/sealer.ts";
 
-/** Forwarded commands are refused beyond this difference of the servers' clocks, and remembered for twice as long. */
+/** Maximum age of forwarded commands, also into the future. Nonces are remembered for twice as long. */
 const MAX_AGE_MS = 30_000;
 const REMEMBERED_MAX = 200_000;
 
 const COMMANDS = "forwarded-commands";
 const ANSWER = "forwarded-answer";
 
-/** A command that the ledger did not answer. */
+/** Failure of a command that the ledger did not answer. */
 export interface ForwardedFailure {
   readonly failure: {
     readonly name: string;
     readonly message: string;
-    /** Whether it may be asked again. */
+    /** Whether the command may be repeated. */
     readonly isUnavailable: boolean;
   };
 }
 
 const UNAVAILABLE = [ActorUnavailable, LedgerLost, StaleLedger, StaleRecords] as const;
 
-/** Turns an error into a failure for the server that forwarded the command. */
+/** Converts an error into a failure for the server that forwarded the command. */
 export const failureFor = (error: unknown): ForwardedFailure => ({
   failure: {
     name: error instanceof Error ? error.name : "Error",
@@ -37,22 +37,22 @@ export const failureFor = (error: unknown): ForwardedFailure => ({
   },
 });
 
-/** Answer to the caller of a forwarded command. */
+/** Converts a failure back into an error for the caller. */
 export function failureOf({ failure: { isUnavailable: canRetry, message, name } }: ForwardedFailure): Error {
   if (!canRetry) return new Error(message);
   const Known = UNAVAILABLE.find((each) => each.name === name) ?? ActorUnavailable;
   return new Known(message);
 }
 
-/** The answer of the server that commands were forwarded to. */
+/** Response of the server that commands were forwarded to. */
 export interface Forwarded {
-  /** Replies, one for each command, in order. */
+  /** Replies to the commands, in order. */
   readonly replies: readonly (LedgerReply | ForwardedFailure)[];
-  /** Accounts that the commands have changed; the forwarding server writes their records. */
+  /** Accounts that the commands have changed. The forwarding server writes their records. */
   readonly accounts: readonly AccountSummary[];
-  /** Counts of closed payments, as in the ledger's answer. */
+  /** Counts of closed payments by agent, as in the ledger's response. */
   readonly closed: Readonly<Record<string, number>>;
-  /** Null: the ledger has answered none of the commands. */
+  /** Null if the ledger has answered none of the commands. */
   readonly fill: Fill | null;
 }
 
@@ -61,23 +61,23 @@ export interface ForwardedCommands {
   readonly commands: readonly LedgerCommand[];
 }
 
-/** Commands as they arrived, and the id that their answer is bound to. */
+/** Decrypted commands, and the nonce that their response is bound to. */
 export interface OpenedCommands extends ForwardedCommands {
   readonly nonce: string;
 }
 
-/** A call that did not come from a server of this service just now, or came twice. */
+/** A message that was not just sent by a server of this service, or that arrived twice. */
 export class ForgedCall extends Error {
   override readonly name = "ForgedCall";
 }
 
-/** The ledger looks at the rest, and refuses a command alone: one that is odd fails no others. */
+/** Checks only the outline. The ledger refuses invalid commands one by one, so that they fail no others. */
 const isCommand = (value: unknown): value is LedgerCommand =>
   isFields(value) && typeof value["kind"] === "string";
 
 const isCommands = isArrayOf(isCommand, LEDGER_BATCH_MAX + LEDGER_CONFIRMATIONS_MAX);
 
-/** Sealed by a server of this version, so its parts are what they were there. */
+/** Checks only the outline: a server of the same version sealed the message. */
 const isForwarded = (value: unknown, commands: number): value is Forwarded =>
   isFields(value) &&
   Array.isArray(value["replies"]) &&
@@ -87,8 +87,9 @@ const isForwarded = (value: unknown, commands: number): value is Forwarded =>
   isFields(value["closed"]);
 
 /**
- * Seals commands from one server to another, and their answers. Both are encrypted and authenticated under a key from the master key:
- * commands for one server, for some seconds and once; an answer for the commands that it answers.
+ * Seals commands between servers, and their responses, with authenticated encryption under a key derived from the
+ * master key. Commands are bound to one receiving server, valid for some seconds and accepted once; a response is bound
+ * to its commands.
  */
 export class ForwardSeals {
   readonly #sealer: Pick<Sealer, "open" | "seal">;
@@ -126,7 +127,7 @@ export class ForwardSeals {
     return this.#sealer.seal(ANSWER, nonce, JSON.stringify(answer));
   }
 
-  /** Throws where the answer is not that of `commands` commands. */
+  /** Throws if this is not the response to `commands` commands. */
   openAnswer(nonce: string, sealed: string, commands: number): Forwarded {
     const opened: unknown = JSON.parse(this.#sealer.open(ANSWER, nonce, sealed));
     if (!isForwarded(opened, commands)) throw new ForgedCall("not an answer of this version");

@@ -5,38 +5,39 @@ import type { KnownRevisions, ProjectRef, LedgerSubmitResult } from "../messages
 import { StaleRecords } from "./actor-unavailable.ts";
 import type { Timers } from "../lib/timers.ts";
 
-/** Projects in the cache; another one costs a read of the records. */
+/** Maximum cached projects; another one costs a read of the records. */
 const KNOWN_MAX = 10_000;
 
-/** Within this time no restore can have gone unnoticed: an engine takes longer to be stopped, replaced and started. */
+/** Maximum age of known revisions: replacing an engine for a restore takes longer. */
 const KNOWN_FRESH_MS = 2_000;
 
-/** Records that seem to be behind are read so often: where other servers are busy, some reads come too early. */
+/** Maximum reads of records that seem to be behind. While other servers are busy, some reads come too early. */
 const READS_MAX = 3;
 
-/** The ledger revisions that this process knows. */
 interface Known {
-  /** Newest revision by the ledger's answers. */
+  /** Newest revision in the ledger's responses. */
   ledger: number;
-  /** Newest revision by the records. */
+  /** Newest revision in the records. */
   recorded: number;
   updatedAtMs: number;
 }
 
-/** Sends one update to a project's ledger. */
 export type SubmitWithRevisions = (
   project: ProjectRef,
   commands: readonly LedgerCommand[],
   known: KnownRevisions,
 ) => Promise<LedgerSubmitResult>;
 
-/** A ledger's answer to one command. `revisionRecorded`: resolves once the ledger's revision is in the records; no response is sent before that. */
+/**
+ * A ledger's response to an update. `revisionRecorded` resolves once the ledger's revision is in the records; no
+ * response is sent before.
+ */
 export type Submitted = LedgerSubmitResult & { readonly revisionRecorded: Promise<void> };
 
 /**
- * Sends ledgers the newest known revisions, so that one that was restored from a backup, or whose records were, decides
- * nothing. A revision that this process got a moment ago is good enough; after that it reads the records, which other servers
- * write, too.
+ * Sends ledgers the newest known revisions, so that a ledger decides nothing after it or its records were restored from
+ * a backup. A revision that this process learned a moment ago suffices; after that the records are read, which other
+ * servers also write.
  */
 export class LedgerRevisions {
   readonly #known = new LRUCache<string, Known>({ max: KNOWN_MAX });
@@ -61,7 +62,7 @@ export class LedgerRevisions {
     // Confirmations decide nothing, and no response depends on them.
     const isDecision = commands.some(({ kind }) => !kind.startsWith("confirm"));
     const revisionRecorded = isDecision ? this.#record(projectId, result.revision) : Promise.resolve();
-    // A waiter gets the rejection; there may be no waiter.
+    // Avoids an unhandled rejection when nothing awaits the promise.
     revisionRecorded.catch(() => undefined);
     return { ...result, revisionRecorded };
   }
@@ -80,7 +81,7 @@ export class LedgerRevisions {
       try {
         return await this.#submit(project, commands, await this.#read(project.projectId));
       } catch (error) {
-        // Another server may have written them, and confirmed that to the ledger, since they were read.
+        // Another server may have written the records and confirmed them to the ledger since they were read.
         if (!(error instanceof StaleRecords) || reads >= READS_MAX) throw error;
       }
     }

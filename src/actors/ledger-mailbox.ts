@@ -16,58 +16,60 @@ import { BatchLinger, type Release, RETURNED_WITHIN_MS } from "./batch-linger.ts
 import type { Submitted } from "./known-revisions.ts";
 import { realTimers, type Timers } from "../lib/timers.ts";
 
-/** Commands that may wait in this process: for one agent, for one project, and stops beyond both. */
+/** Maximum waiting commands in this process: per agent, per project, and additional stops. */
 const WAITING_OF_AGENT_MAX = 1_000;
 const WAITING_MAX = 5_000;
 const WAITING_STOPS_MAX = 100;
 
-/** Time for which commands are collected before they are forwarded, and maximum number of such requests in flight. */
+/** Time for which commands are collected before they are forwarded, and maximum forwarding requests in flight. */
 const FORWARD_LINGER_MS = 1;
 const FORWARDS_MAX = 16;
 
-/** Age of a decision from which payments are shed. A request is answered within 3.5 s, and a decision may wait for one before it. */
+/**
+ * Age of a decision from which payments are shed. A request is answered within 3.5 s, and its decision may have to wait
+ * for an earlier one.
+ */
 const OVERLOAD_MS = 1_000;
 
-/** Commands that may wait even then: they are decided as soon as a stalled engine goes on, and cost it nothing until then. */
+/** Commands accepted even then, as probes: they show when a stalled engine recovers, and cost it nothing. */
 const PROBES_MAX = 8;
 
-/** Maximum wait of a read until executed payments are published, so that they can be confirmed. */
+/** Maximum wait of a read until executed payments are published and can be confirmed. */
 const PUBLISHED_MS = 1_000;
 
 export interface LedgerMailboxDependencies {
-  /** Sends one update to the project's ledger and waits for its result, to a bound. */
+  /** Sends one update to the project's ledger and waits for its result, up to a timeout. */
   readonly submit: (project: ProjectRef, commands: readonly LedgerCommand[]) => Promise<Submitted>;
   readonly route: LedgerRoute;
   readonly recordAccount: Projections["writeAccount"];
-  /** Writes at once what is being published about payments, instead of waiting for a larger batch. */
+  /** Writes lingering publications at once. */
   readonly flushPublished: () => void;
-  /** Maximum wait of a confirmation for an update to ride along with. Well under the ledger's own sweep. */
+  /** Maximum wait of a confirmation for an update to join. Well below the ledger's own sweep interval. */
   readonly confirmAfterMs: number;
   readonly timers?: Timers;
   readonly onError: (message: string, error: unknown) => void;
 }
 
-/** A ledger's answer to one command. */
 export interface LedgerAnswer<P extends StoredPayment = StoredPayment> {
   readonly reply: LedgerReply<P>;
-  /** The revision of the account that shows it; 0: what its record shows has not changed. */
+  /** Account revision that reflects the command; 0 if nothing that the record shows has changed. */
   readonly revision: number;
-  /** Time of the request, by `performance.now()`: a decision's age counts from then. */
+  /** Time of the request by `performance.now()`, from which the decision's age counts. */
   readonly requestedMs: number;
   /** Resolves once the records show the ledger's revision; no response is sent before. */
   readonly revisionRecorded: Promise<void>;
 }
 
-/** The answer to one command of another server, and the answer to the whole update that it was in. */
+/** The ledger's response to one command of another server, with the parts of its update's response. */
 export interface AcceptedAnswer extends LedgerAnswer {
   readonly update: Pick<Forwarded, "accounts" | "closed" | "fill">;
 }
 
 interface Waiting {
-  /** Sender whose turn the command takes. */
+  /** Sender in whose turn the command is sent. */
   readonly sender: string;
   readonly command: LedgerCommand;
-  /** Whether it came from another server, which writes the records that it changes. */
+  /** Whether the command came from another server, which then writes the records that it changes. */
   readonly isAccepted: boolean;
   readonly isAwaited: () => boolean;
   readonly sinceMs: number;
@@ -75,17 +77,18 @@ interface Waiting {
   readonly reject: (error: unknown) => void;
 }
 
-/** The answer to an update, from the ledger or through another server. */
+/** Response to an update, from the ledger or through another server. */
 type Exchanged = (Submitted | Forwarded) & Partial<Pick<Submitted, "revisionRecorded">>;
 
 type Confirmation = CommandOf<"confirm">;
 
 /**
- * Mailbox of this process for one project's ledger. At most one update is in flight; commands that arrive meanwhile
- * are batched into the next, round robin over the agents, so that a busy project costs one workflow task for each
- * batch. If another server batches the ledger's commands, they are forwarded to it as they come; a command that it
- * can't answer is sent to the ledger from here. Confirmations ride along, or are sent alone after a short while;
- * losing them costs the ledger a sweep.
+ * Mailbox of this process for one project's ledger. At most one update is in flight. Commands that arrive meanwhile are
+ * batched into the next, round robin over the agents, so that a busy project costs one workflow task per batch.
+ *
+ * If another server batches the ledger's commands, they are forwarded to that server as they arrive; a command that it
+ * can't answer is sent to the ledger from here. Confirmations join the next update, or are sent alone after a short
+ * while; a lost confirmation costs the ledger a sweep.
  */
 export class LedgerMailbox {
   readonly #project: ProjectRef;
@@ -94,22 +97,21 @@ export class LedgerMailbox {
   readonly #waiting: FairQueue<Waiting>;
   readonly #records: AccountRecords;
   #confirmations: Confirmation[] = [];
-  /** Confirmations of payments that are still being published, by agent. None of them ever rejects. */
+  /** Confirmations of payments that are still being published, by agent. The promises never reject. */
   readonly #unpublished = new Map<Promise<void>, string>();
-  /** Exchanges in flight, and when each began. */
+  /** Exchanges in flight, and the time at which each began. */
   readonly #inFlight = new Map<Promise<void>, number>();
-  /** Whether one of them is an update, and whether one of them confirms records. */
+  /** Whether an update is in flight, and whether an exchange in flight confirms records. */
   #isUpdating = false;
   #isConfirming = false;
-  /** Commands of other servers that wait: they are not forwarded again. */
+  /** Number of waiting commands of other servers, which are not forwarded again. */
   #accepted = 0;
-  /** Callers of other servers that were answered, and may pay again. */
+  /** Callers of other servers that were just answered and may pay again. */
   readonly #returning: Release[] = [];
   readonly #timers: Timers;
   #cancelTimer: (() => void) | null = null;
   readonly #linger: BatchLinger;
   #cancelLinger: (() => void) | null = null;
-  /** Arrival of the oldest waiting command. */
   #waitingSinceMs = 0;
 
   constructor(project: ProjectRef, dependencies: LedgerMailboxDependencies, retire: () => void) {
@@ -123,20 +125,19 @@ export class LedgerMailbox {
     );
     this.#linger = new BatchLinger(this.#timers, () => {
       this.#pump();
-      this.#rest();
+      this.#onIdle();
     });
-    this.#records = new AccountRecords(dependencies, () => this.#rest());
+    this.#records = new AccountRecords(dependencies, () => this.#onIdle());
   }
 
-  /** Commands that wait for the update in flight. */
   get waiting(): number {
     return this.#waiting.size;
   }
 
   /**
-   * Whether one more payment of the agent would only come too late: the update in flight, the turn that is due next or the agent's
-   * own oldest command is over a second old, and some commands wait already, by which the end of that shows. An agent that sends
-   * more than its share delays only itself.
+   * Whether one more payment of the agent would come too late: the update in flight, the next turn or the agent's own
+   * oldest command is over a second old. A few commands must already wait, since they show when the overload ends. An
+   * agent that sends more than its share delays only itself.
    */
   isOverloaded(agentId: string): boolean {
     if (this.#waiting.size < PROBES_MAX) return false;
@@ -148,12 +149,12 @@ export class LedgerMailbox {
     return this.#timers.monotonicMs() - Math.min(...since) > OVERLOAD_MS;
   }
 
-  /** Rejects with `CallerGone` where the command is not awaited any more when its turn comes. */
+  /** Rejects with `CallerGone` if nothing awaits the command any more when its turn comes. */
   submit(command: LedgerCommand, isAwaited = () => true): Promise<LedgerAnswer> {
     return this.#put(command, { sender: senderOf(command), isAccepted: false, isAwaited });
   }
 
-  /** A command that another server has forwarded. Its confirmations take no turns of the agent's commands. */
+  /** Submits a command that another server has forwarded. Confirmations take no turns of the agent's other commands. */
   accept(command: LedgerCommand): Promise<AcceptedAnswer> {
     const own = senderOf(command);
     const sender = isConfirmation(command) ? `confirm ${own}` : own;
@@ -168,7 +169,9 @@ export class LedgerMailbox {
     return answered;
   }
 
-  /** A caller of another server was answered: a batch waits for its next payment, or another that is forwarded first. */
+  /**
+   * Lets a batch wait for the next payment of another server's caller, or of another caller if that is forwarded first.
+   */
   #awaitReturn(): void {
     const release = this.answering();
     this.#returning.push(release);
@@ -197,12 +200,14 @@ export class LedgerMailbox {
     });
   }
 
-  /** A request is about to submit: a batch waits a moment for it. The caller calls the returned function once it has submitted, or will not. */
+  /** Makes a batch wait a moment for a request about to submit. Released once it has submitted, or will not. */
   expect(): Release {
     return this.#linger.expecting();
   }
 
-  /** A request was decided: a batch waits a moment for its caller's next one. Released as above once it was answered. */
+  /**
+   * Makes a batch wait a moment for the next request of a caller that is being answered. Released after the response.
+   */
   answering(): Release {
     return this.#linger.answering();
   }
@@ -210,7 +215,7 @@ export class LedgerMailbox {
   confirmLater(confirmation: Confirmation, published: Promise<void>): void {
     const confirming = this.#confirmOnce(confirmation, published).finally(() => {
       this.#unpublished.delete(confirming);
-      this.#rest();
+      this.#onIdle();
     });
     this.#unpublished.set(confirming, confirmation.agentId);
   }
@@ -224,13 +229,16 @@ export class LedgerMailbox {
     }
   }
 
-  /** Sends what waits by now of an agent (null: of all), confirmations too, and waits until the records show it. */
+  /**
+   * Sends everything that waits for an agent (null: for all), with confirmations, and waits until the records show it.
+   */
   async flush(agentId: string | null): Promise<void> {
     await this.#allPublished(agentId);
     const isUnfinished = () =>
       this.#confirmations.some((each) => agentId === null || each.agentId === agentId) ||
       (agentId === null ? this.#waiting.size : this.#waiting.sizeOf(agentId)) > 0;
-    // Confirmations of one exchange are as many as fit; the bound is on those that were there to begin with.
+    // One exchange takes a limited number of confirmations. The number of rounds is bounded by those present at the
+    // start.
     for (
       let left = 2 + Math.ceil(this.#confirmations.length / LEDGER_CONFIRMATIONS_MAX);
       left > 0;
@@ -250,11 +258,11 @@ export class LedgerMailbox {
     );
     if (unpublished.length === 0) return;
     this.#dependencies.flushPublished();
-    // Slower ones are not waited for: their confirmations are sent later, or the ledger's sweep publishes them.
+    // Slower publications are not awaited: their confirmations are sent later, or the ledger's sweep publishes them.
     await withTimeout(PUBLISHED_MS, Promise.all(unpublished)).catch(() => undefined);
   }
 
-  /** Whether this process may know more of an agent than its record shows. */
+  /** Whether this process may know more about an agent than its record shows. */
   isBehind(agentId: string): boolean {
     return (
       this.#inFlight.size > 0 ||
@@ -278,7 +286,7 @@ export class LedgerMailbox {
     return this.#accepted > 0 ? null : this.#dependencies.route.peerFor(this.#project);
   }
 
-  /** Sends the next batch, a moment later where more is about to come. */
+  /** Sends the next batch, or waits a moment if more commands are about to come. */
   #pump(): void {
     const { size } = this.#waiting;
     if (size === 0) return;
@@ -318,13 +326,13 @@ export class LedgerMailbox {
         this.#linger.updated(this.#timers.monotonicMs() - sentMs);
       }
       this.#pump();
-      this.#rest();
+      this.#onIdle();
     });
     this.#inFlight.set(exchange, sentMs);
   }
 
-  /** Sends remaining confirmations shortly, as nothing is in flight; retires an empty mailbox. */
-  #rest(): void {
+  /** Schedules remaining confirmations when nothing is in flight; retires an empty mailbox. */
+  #onIdle(): void {
     if (this.#inFlight.size > 0 || this.#waiting.size > 0) return;
     if (this.#hasToConfirm())
       this.#cancelTimer ??= this.#timers.after(this.#dependencies.confirmAfterMs, () => this.#confirmNow());
@@ -398,10 +406,7 @@ export class LedgerMailbox {
     });
   }
 
-  /**
-   * Puts the commands that were not refused at the front of the next batch: nothing of this one was decided, or
-   * nothing is known of it.
-   */
+  /** Puts the commands that were not refused at the front again, since none is known to be decided. */
   #requeueUnrefused(refused: CommandsRefused | NotForwarded, { batch, confirmations, written }: Sent): void {
     const indexes: ReadonlySet<number> = refused instanceof CommandsRefused ? refused.indexes : new Set();
     const first = written === null ? 0 : 1;

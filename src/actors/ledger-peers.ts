@@ -11,47 +11,46 @@ import type { Forwarded, ForwardSeals } from "./forwarding.ts";
 export const FORWARD_PATH = "/ledger-commands";
 
 /**
- * Interval at which a server that works on forwarded commands says so, and the silence, in intervals, after which it counts as hung. They
- * are counted here: a process that was held up itself has heard nothing for long, and counts one.
+ * Interval of the heartbeats that a server sends while it works on forwarded commands, and the number of missed ones
+ * after which it counts as hung. Counted in this process's own timer ticks, so that a process that was suspended itself
+ * counts only one.
  */
 export const BEAT_MS = 250;
 const MAX_SILENT_BEATS = 4;
 
-/** Commands that have no answer by then have none in time: their callers were answered 503 before. */
+/** Timeout of forwarded commands; their callers have been answered 503 by then. */
 const FORWARD_TIMEOUT_MS = 5_000;
 
-/** A ledger's answer to an update, sealed. */
 const MAX_ANSWER_BYTES = 8 * 1024 * 1024;
 
 const LIVE_REFRESH_MS = 1_000;
-/** A list that could not be renewed for so long is not used. */
+/** Maximum age of the list of live servers; an older one is not used. */
 const LIVE_EXPIRY_MS = 6_000;
 
-/** Pause before a server that did not answer is tried again, doubled with each failure. */
+/** Pause before a server that did not respond is tried again; doubled with each failure. */
 const DOWN_MS = 2_000;
 const DOWN_DOUBLINGS_MAX = 5;
 
-/** No usable answer came back: the commands may have been decided, or not. */
+/** No usable response came back: the commands may or may not have been decided. */
 export class NotForwarded extends Error {
   override readonly name = "NotForwarded";
 }
 
-/** Another server, which batches the commands of all servers to a ledger. */
+/** Another server, which batches the commands of all servers for a ledger. */
 export interface LedgerPeer {
-  /** Throws `NotForwarded`, and `ActorUnavailable` when it is too late to send them another way. */
+  /** Throws `NotForwarded`, or `ActorUnavailable` if it is too late to send the commands another way. */
   submit(commands: readonly LedgerCommand[]): Promise<Forwarded>;
 }
 
-/** Says through which server a project's commands go; null: this process sends them to the ledger itself. */
+/** Selects the server through which a project's commands go; null if this process sends them to the ledger itself. */
 export interface LedgerRoute {
   peerFor(project: ProjectRef): LedgerPeer | null;
 }
 
-/** Route of a process that is the only server. */
 export const ALONE: LedgerRoute = { peerFor: () => null };
 
 export interface LedgerPeersDependencies {
-  /** The id under which this process takes forwarded commands; it may take none. */
+  /** Id under which this process accepts forwarded commands; it may accept none. */
   readonly ownId: string;
   readonly live: () => Promise<readonly LiveServer[]>;
   readonly seals: ForwardSeals;
@@ -61,9 +60,10 @@ export interface LedgerPeersDependencies {
 }
 
 /**
- * Sends the commands of a ledger through one of the live servers, the same from every server (rendezvous hashing), so that they share
- * its updates. Nothing depends on it: servers that disagree about who is live, or can't reach that server, send to the ledger themselves,
- * which judges a command that reaches it twice by its id.
+ * Sends the commands for a ledger through one of the live servers, chosen by rendezvous hashing and so the same from
+ * every server, so that they share the ledger's updates. Correctness does not depend on it: servers that disagree about
+ * which are live, or can't reach that server, send to the ledger themselves, and the ledger deduplicates commands by
+ * id.
  */
 export class LedgerPeers implements LedgerRoute {
   readonly #dependencies: LedgerPeersDependencies;
@@ -87,7 +87,7 @@ export class LedgerPeers implements LedgerRoute {
     return { submit: (commands) => this.#forward(owner, project, commands) };
   }
 
-  /** Reads who is live; what can't be read now is read with a later command. */
+  /** Reads the list of live servers. After a failure, it is read again with a later command. */
   async refresh(): Promise<void> {
     this.#askedAtMs = this.#dependencies.monotonicMs();
     try {
@@ -122,11 +122,11 @@ export class LedgerPeers implements LedgerRoute {
       onError(`commands were not forwarded to ${server.url}`, cause);
       this.#pause(server);
       if (cause instanceof ActorUnavailable) throw cause;
-      throw new NotForwarded("the server that commands were forwarded to did not answer", { cause });
+      throw new NotForwarded("the server that commands were forwarded to did not respond", { cause });
     }
   }
 
-  /** Requests that were in flight together and failed together are one failure. */
+  /** Pauses a server. Requests that were in flight together and failed together count as one failure. */
   #pause({ id }: LiveServer): void {
     const { failures, untilMs } = this.#down.get(id) ?? { failures: 0, untilMs: 0 };
     const now = this.#dependencies.monotonicMs();
@@ -150,7 +150,7 @@ export class LedgerPeers implements LedgerRoute {
       sent.on("close", () => {
         clearTimeout(whole);
         clearInterval(beats);
-        reject(new Error("closed without an answer"));
+        reject(new Error("closed without a response"));
       });
       sent.on("error", reject);
       sent.on("response", (response) => {
@@ -158,7 +158,7 @@ export class LedgerPeers implements LedgerRoute {
         response.setEncoding("utf8").on("data", (part: string) => {
           silentBeats = 0;
           text = (text + part).trimStart();
-          if (text.length > MAX_ANSWER_BYTES) sent.destroy(new Error("too long an answer"));
+          if (text.length > MAX_ANSWER_BYTES) sent.destroy(new Error("response too long"));
         });
         response.on("error", reject);
         response.on("end", () => {
@@ -171,12 +171,12 @@ export class LedgerPeers implements LedgerRoute {
   }
 }
 
-/** Whether the server itself can't reach the ledger, or has too much to do. */
+/** Whether the server itself can't reach the ledger, or is overloaded. */
 const isCutOff = ({ replies }: Forwarded): boolean =>
   replies.length > 0 &&
   replies.every((reply) => "failure" in reply && reply.failure.name === "ActorUnavailable");
 
-/** The server with the highest hash for the project; null: there is none. One that comes or goes moves its own projects alone. */
+/** Returns the server with the highest hash for the project, so that changes move few projects; null for none. */
 function ownerOf(projectId: string, servers: readonly LiveServer[]): LiveServer | null {
   let owner: LiveServer | null = null;
   let highest = "";

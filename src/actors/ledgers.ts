@@ -24,18 +24,19 @@ import type { Zone } from "../domain/ledger/calendar.ts";
 import { isZoneStale, zoneAround } from "./calendar-zone.ts";
 import { realTimers } from "../lib/timers.ts";
 
-/** Agents whose number of closed payments is cached; for others, the ledger requests a check of the records once. */
+/**
+ * Maximum agents whose number of closed payments is cached; for others, the ledger requests one check of the records.
+ */
 const KNOWN_CLOSED_MAX = 10_000;
 
-/** Projects whose fill is known. */
 const KNOWN_FILLS_MAX = 10_000;
 
 export interface LedgersDependencies extends Omit<LedgerMailboxDependencies, "route" | "submit"> {
   readonly submit: SubmitWithRevisions;
-  /** Left out: this process sends all commands to the ledgers itself. */
+  /** If missing, this process sends all commands to the ledgers itself. */
   readonly route?: LedgerRoute;
   readonly revisions: LedgerRevisionRecords;
-  /** A payment with its texts (see `wholePayment`). */
+  /** Completes a payment with its texts (see `wholePayment`). */
   readonly wholePayment: (
     payer: Pick<AgentProfile, "organizationId" | "agentId">,
     payment: StoredPayment,
@@ -45,11 +46,11 @@ export interface LedgersDependencies extends Omit<LedgerMailboxDependencies, "ro
 
 interface SubmitOptions {
   readonly isAwaited?: (() => boolean) | undefined;
-  /** Texts of the command's payment, where the caller has just read them: they are not read once more. */
+  /** Texts of the command's payment that the caller has just read, so that they are not read again. */
   readonly texts?: PaymentTexts;
 }
 
-/** The way to the ledgers of projects, for this process: a mailbox for each project that has commands pending. */
+/** Access to the ledgers of projects from this process: a mailbox for each project with pending commands. */
 export class Ledgers implements LedgerGateway {
   readonly #mailboxes = new Map<string, LedgerMailbox>();
   readonly #dependencies: LedgerMailboxDependencies;
@@ -57,7 +58,7 @@ export class Ledgers implements LedgerGateway {
   readonly #closed = new LRUCache<string, number>({ max: KNOWN_CLOSED_MAX });
   readonly #fills = new LRUCache<string, Fill>({ max: KNOWN_FILLS_MAX });
   readonly #blocked: BlockedProjects;
-  /** Projects whose ledgers are being sent offsets. */
+  /** Projects to whose ledgers offsets are being sent. */
   readonly #refreshing = new Set<string>();
 
   constructor(dependencies: LedgersDependencies) {
@@ -95,7 +96,7 @@ export class Ledgers implements LedgerGateway {
     );
   }
 
-  /** Projects that decide nothing until an operator acts, as this process has last seen them. */
+  /** Returns the projects that decide nothing until an operator acts, as this process last saw them. */
   blockedProjects(): readonly BlockedProject[] {
     return this.#blocked.list();
   }
@@ -107,7 +108,7 @@ export class Ledgers implements LedgerGateway {
     return answered;
   }
 
-  /** Sends a ledger the offsets of its calendar's zone where this process has newer ones. What fails is sent after the next answer. */
+  /** Sends a ledger newer offsets of its calendar's zone. After a failure, they are sent after the next response. */
   #refreshZone(project: ProjectRef, zone: Omit<Zone, "segments">): void {
     const now = new Date();
     if (!isZoneStale(zone, now) || this.#refreshing.has(project.projectId)) return;
@@ -118,31 +119,30 @@ export class Ledgers implements LedgerGateway {
       .finally(() => this.#refreshing.delete(project.projectId));
   }
 
-  /** Commands that wait for their turn, of all projects. */
   get waiting(): number {
     let waiting = 0;
     for (const mailbox of this.#mailboxes.values()) waiting += mailbox.waiting;
     return waiting;
   }
 
-  /** Fill of each ledger that has answered this process lately, by project. */
+  /** Fill of each ledger that has recently answered this process, by project. */
   get fills(): Iterable<[projectId: string, fill: Fill]> {
     return this.#fills.entries();
   }
 
-  /** Puts one command to a project's ledger. Throws `ActorUnavailable` when no answer came in time. */
+  /** Submits a command to a project's ledger. Throws `ActorUnavailable` without a response in time. */
   async submit(project: ProjectRef, command: LedgerCommand): Promise<LedgerReply<Payment>> {
     return (await this.submitRecorded(project, command)).reply;
   }
 
-  /** Submits a command for a caller that waits until the agent's record has come that far. */
+  /** Submits a command and resolves once the records show the ledger's revision. */
   async submitRecorded(project: ProjectRef, command: LedgerCommand): Promise<LedgerAnswer<Payment>> {
     const answered = await this.submitUnrecorded(project, command);
     await answered.revisionRecorded;
     return answered;
   }
 
-  /** Submits a command for a caller that does other work first, and awaits `revisionRecorded` before it responds. */
+  /** Submits a command for a caller that does other work first and awaits `revisionRecorded` before it responds. */
   async submitUnrecorded(
     project: ProjectRef,
     command: LedgerCommand,
@@ -159,7 +159,7 @@ export class Ledgers implements LedgerGateway {
     };
   }
 
-  /** Puts commands that another server has forwarded to a project's ledger, and answers once its revision is recorded. */
+  /** Submits commands that another server has forwarded, and resolves once their revision is recorded. */
   async accept({ commands, project }: ForwardedCommands): Promise<Forwarded> {
     const mailbox = this.#of(project);
     const answered = await Promise.allSettled(
@@ -189,30 +189,29 @@ export class Ledgers implements LedgerGateway {
     return { replies, accounts: [...accounts.values()], closed, fill };
   }
 
-  /** Whether the project's decisions take too long for one more payment (see `LedgerMailbox.isOverloaded`). */
+  /** Whether the project's decisions are too slow for one more payment (see `LedgerMailbox.isOverloaded`). */
   isOverloaded({ projectId }: ProjectRef, agentId: string): boolean {
     return this.#mailboxes.get(projectId)?.isOverloaded(agentId) ?? false;
   }
 
-  /** A request is about to ask (see `LedgerMailbox.expect`). */
+  /** Announces a request that is about to submit (see `LedgerMailbox.expect`). */
   expect(project: ProjectRef): Release {
     return this.#of(project).expect();
   }
 
-  /** A request was decided, and is being answered (see `LedgerMailbox.answering`). */
+  /** Announces a decided request that is being answered (see `LedgerMailbox.answering`). */
   answering(project: ProjectRef): Release {
     return this.#of(project).answering();
   }
 
-  /** Confirms an executed payment to the ledger once it is published, with its next update after that or shortly after. */
+  /**
+   * Confirms an executed payment to the ledger once it is published, with the ledger's next update or shortly after.
+   */
   confirmLater(project: ProjectRef, confirmation: CommandOf<"confirm">, published: Promise<void>): void {
     this.#of(project).confirmLater(confirmation, published);
   }
 
-  /**
-   * Returns how many of the agent's payments were closed as of the ledger's last reply, if it has evicted idempotency
-   * keys; else 0.
-   */
+  /** Returns how many of the agent's payments were closed as of the last reply; 0 unless keys were evicted. */
   closedOf(agentId: string): number {
     return this.#closed.get(agentId) ?? 0;
   }
@@ -222,7 +221,6 @@ export class Ledgers implements LedgerGateway {
     await this.#mailboxes.get(projectId)?.flush(agentId);
   }
 
-  /** Flushes all agents of a project. */
   async flushProject(projectId: string): Promise<void> {
     await this.#mailboxes.get(projectId)?.flush(null);
   }
@@ -231,7 +229,7 @@ export class Ledgers implements LedgerGateway {
     await Promise.all([...this.#mailboxes.values()].map((mailbox) => mailbox.flush(null)));
   }
 
-  /** Whether this process may know more of an agent than its record shows. */
+  /** Whether this process may know more about an agent than its record shows. */
   isBehind({ projectId }: Pick<ProjectRef, "projectId">, agentId: string): boolean {
     return this.#mailboxes.get(projectId)?.isBehind(agentId) ?? false;
   }
@@ -248,7 +246,7 @@ export class Ledgers implements LedgerGateway {
   }
 }
 
-/** The accounts of an update that a command of it may have changed so that their records are to follow. */
+/** Returns the accounts of an update whose records the command may have changed. */
 function changedBy(
   command: LedgerCommand,
   { update: { accounts } }: AcceptedAnswer,

@@ -12,7 +12,7 @@ import {
 import { organizationSearchAttributes } from "../messages/search-attributes.ts";
 import type { TemporalCalls } from "./calls.ts";
 
-/** Starts the workflow that mails an invite; once, however often it is called. Throws `ActorUnavailable`. */
+/** Starts the workflow that mails an invite. Idempotent. Throws `ActorUnavailable`. */
 export const startInviteMail = (calls: TemporalCalls, input: InviteMailInput): Promise<void> =>
   calls.startOnce(INVITE_MAIL_WORKFLOW, inviteMailWorkflowId(input), [input], {
     typedSearchAttributes: organizationSearchAttributes(input.organizationId),
@@ -20,8 +20,8 @@ export const startInviteMail = (calls: TemporalCalls, input: InviteMailInput): P
   });
 
 /**
- * Tells the workflow that mails a person of payments on hold; starts it where it does not run. Throws `ActorUnavailable`; what waiting
- * does not mend, as it is.
+ * Signals held payments to the workflow that mails a person, starting it if it does not run. Throws `ActorUnavailable`;
+ * rethrows errors that waiting does not fix.
  */
 export async function signalHeld(
   calls: TemporalCalls,

@@ -4,11 +4,11 @@ import { LEDGER_SUMMARIES_MAX } from "../messages/ledger.ts";
 
 /** Properties by which a ledger's commands are queued and batched. */
 
-/** Confirms what was done; nothing waits for it but a flush. */
+/** Whether the command confirms effects; only a flush waits for it. */
 export const isConfirmation = ({ kind }: LedgerCommand): boolean =>
   kind === "confirm" || kind === "confirm_records";
 
-/** Commands about a project or a team count as one sender. */
+/** Returns the sender of a command; all commands about a project or a team count as one. */
 export const senderOf = (command: LedgerCommand): string => ("agentId" in command ? command.agentId : "");
 
 export function urgencyOf(command: LedgerCommand): Urgency {
@@ -25,9 +25,9 @@ export function urgencyOf(command: LedgerCommand): Urgency {
   }
 }
 
-/** Size of an account's summary in an answer. */
+/** Maximum size of an account's summary in a reply. */
 const SUMMARY_BYTES = 400;
-/** A payment that is answered whole. */
+/** Maximum size of a complete payment in a reply. */
 const PAYMENT_BYTES = 2_000;
 
 export function repliedBytesOf(command: LedgerCommand): number {

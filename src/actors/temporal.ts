@@ -72,11 +72,10 @@ import { LedgerLost } from "./actor-unavailable.ts";
 import type { StartOptions, TemporalCalls } from "./calls.ts";
 import { refusalIn } from "./commands-refused.ts";
 
-/** An update that arrives between two runs of an actor is retried after a moment, so often. */
+/** Maximum retries, and their interval, of an update that arrives between two runs of an actor. */
 const ROLL_OVER_RETRIES_MAX = 20;
 const ROLL_OVER_RETRY_MS = 5;
 
-/** The service's client of its actors, and of the workflows that wait with payments. */
 export class TemporalActors implements PaymentWorkflows, LedgerStarter {
   readonly #calls: TemporalCalls;
   readonly #client: Client;
@@ -88,7 +87,7 @@ export class TemporalActors implements PaymentWorkflows, LedgerStarter {
     this.#ledgerSettings = ledgerSettings;
   }
 
-  /** Throws `NoSuchActor` where there is none, `CommandsRefused` where it takes one of them not. */
+  /** Throws `NoSuchActor` if there is none, `CommandsRefused` if the actor rejects one of the commands. */
   submit(agentId: string, commands: readonly AgentCommand[]): Promise<SubmitResult> {
     return this.#update<SubmitResult>(
       { workflowId: agentWorkflowId(agentId), update: SUBMIT_UPDATE, args: [commands] },
@@ -96,7 +95,7 @@ export class TemporalActors implements PaymentWorkflows, LedgerStarter {
     );
   }
 
-  /** Starts an agent's actor; once, however often it is called with the same agent id. */
+  /** Starts an agent's actor. Idempotent by the agent's id. */
   startAgent(profile: AgentProfile, firstKey: FirstKey): Promise<void> {
     const input: AgentInput = { start: { kind: "create", profile, firstKey }, settings: AGENT_SETTINGS };
     return this.#calls.startOnce(AGENT_WORKFLOW, agentWorkflowId(profile.agentId), [input], {
@@ -106,8 +105,8 @@ export class TemporalActors implements PaymentWorkflows, LedgerStarter {
   }
 
   /**
-   * Throws `LedgerLost` where there is none any more, `CommandsRefused` where it takes one of them not, `StaleLedger` and `StaleRecords`
-   * where it decides nothing by what is `known`.
+   * Throws `LedgerLost` if the ledger no longer exists, `CommandsRefused` if it rejects one of the commands, and
+   * `StaleLedger` or `StaleRecords` if it decides nothing because of `known`.
    */
   submitToLedger(
     { projectId }: ProjectRef,
@@ -131,7 +130,8 @@ export class TemporalActors implements PaymentWorkflows, LedgerStarter {
         return answerIn(openAnswer<R>(forUpdate(update, updateId), answer));
       } catch (error) {
         if (!(error instanceof WorkflowNotFoundError)) throw refusalIn(error);
-        // Said of an actor that is going on as new just now, too. A missing ledger is a permanent error, so this must be certain.
+        // Also thrown for an actor that is just continuing as new. A missing ledger is a permanent error, so this is
+        // checked.
         if (!(await this.#isRunning(handle)) || tries > ROLL_OVER_RETRIES_MAX) throw lost(error);
         await sleep(ROLL_OVER_RETRY_MS);
       }
@@ -148,7 +148,7 @@ export class TemporalActors implements PaymentWorkflows, LedgerStarter {
     }
   }
 
-  /** Starts a project's ledger; once, however often it is called with the same project. Only before the project has a record. */
+  /** Starts a project's ledger. Idempotent; only before the project has a record. */
   startLedger({ organizationId, projectId }: ProjectRef): Promise<void> {
     const input: LedgerInput = {
       start: { kind: "create", organizationId, projectId },
@@ -158,7 +158,9 @@ export class TemporalActors implements PaymentWorkflows, LedgerStarter {
     return this.#calls.startOnce(LEDGER_WORKFLOW, ledgerWorkflowId(projectId), [input], options);
   }
 
-  /** Returns the engine's status of a project's ledger; null: it knows of none. `endedAt`: null while it runs. */
+  /**
+   * Returns Temporal's status of a project's ledger, with a null `endedAt` while it runs; null if Temporal knows none.
+   */
   async ledgerStatus(projectId: string): Promise<LedgerStatus | null> {
     const handle = this.#client.workflow.getHandle(ledgerWorkflowId(projectId));
     try {
@@ -170,7 +172,7 @@ export class TemporalActors implements PaymentWorkflows, LedgerStarter {
     }
   }
 
-  /** Starts a ledger that is gone, as it was. Throws `WorkflowExecutionAlreadyStartedError` where one runs. */
+  /** Restarts a lost ledger in its former state. Throws `WorkflowExecutionAlreadyStartedError` if one runs. */
   async resumeLedger(ledger: PackedLedger): Promise<void> {
     const { organizationId, projectId } = ledger;
     const input: LedgerInput = { start: { kind: "resume", ledger }, settings: this.#ledgerSettings };
@@ -186,12 +188,11 @@ export class TemporalActors implements PaymentWorkflows, LedgerStarter {
     );
   }
 
-  /** An agent's account; null where it has none any more: its records answer for it. */
+  /** Returns an agent's account; null if the ledger has dropped it, so that only its records are left. */
   account(projectId: string, query: AccountQueryInput): Promise<AccountView | null> {
     return this.#query(projectId, ACCOUNT_QUERY, query);
   }
 
-  /** A project's caps, and what was used under them. */
   caps(projectId: string): Promise<CapsView> {
     return this.#query(projectId, CAPS_QUERY, { now: Date.now() });
   }
@@ -204,7 +205,7 @@ export class TemporalActors implements PaymentWorkflows, LedgerStarter {
     return this.#query(projectId, LEDGER_STATE_QUERY);
   }
 
-  /** Ends a project's ledger for good, by an operator's hand. */
+  /** Permanently ends a project's ledger on an operator's command. */
   async endLedger(projectId: string, reason: string): Promise<void> {
     const handle = this.#client.workflow.getHandle(ledgerWorkflowId(projectId));
     await this.#calls.bounded(() => handle.terminate(reason));
@@ -214,7 +215,7 @@ export class TemporalActors implements PaymentWorkflows, LedgerStarter {
     return this.#query(projectId, SNAPSHOT_QUERY, query);
   }
 
-  /** Asks a ledger. Throws `LedgerLost` where there is none any more. */
+  /** Throws `LedgerLost` if the ledger no longer exists. */
   async #query<R>(projectId: string, query: string, ...args: unknown[]): Promise<R> {
     const handle = this.#client.workflow.getHandle(ledgerWorkflowId(projectId));
     try {
@@ -233,7 +234,7 @@ export class TemporalActors implements PaymentWorkflows, LedgerStarter {
     return this.#calls.startOnce(APPROVAL_WORKFLOW, id, [input], approvalOptions(profile, payment));
   }
 
-  /** Ends the approval's workflow; one that never came to run is started with it, one that has ended knows. */
+  /** Ends the approval's workflow. Starts one that never ran, together with the signal; ignores one that has ended. */
   async endApproval(profile: AgentProfile, payment: Payment, end: ApprovalEnd): Promise<void> {
     const input = approvalInput(profile, payment);
     if (input === null) return;
@@ -259,7 +260,7 @@ export class TemporalActors implements PaymentWorkflows, LedgerStarter {
   }
 
   startRailNetwork(profile: AgentProfile, { effects, rail, transactionId }: RailNetworkInput): Promise<void> {
-    // The rail's effects say more than the workflow needs.
+    // The rail's effects have more fields than the workflow needs.
     const timed = effects.map(({ afterSeconds }) => ({ afterSeconds }));
     const input: RailNetworkInput = { rail, transactionId, effects: timed };
     return this.#calls.startOnce(RAIL_NETWORK_WORKFLOW, railNetworkWorkflowId(transactionId), [input], {
@@ -280,8 +281,8 @@ export class TemporalActors implements PaymentWorkflows, LedgerStarter {
   }
 
   /**
-   * Has an organization provisioned: starts its workflow, unless it runs, and waits for its end. False when that takes
-   * longer than the bound; it goes on all the same. Its steps may be repeated, so an ended one may run again.
+   * Runs an organization's provisioning workflow, or joins a running one, and waits for its end. Returns false if that
+   * takes longer than `withinMs`; the workflow then continues. Its steps are idempotent, so an ended one may run again.
    */
   async provision(input: OrganizationInput, withinMs: number): Promise<boolean> {
     const handle = await this.#calls.bounded(() =>
@@ -303,7 +304,7 @@ export class TemporalActors implements PaymentWorkflows, LedgerStarter {
     }
   }
 
-  /** Waits so long for a payment's end on its rail, which a workflow follows; whether it came. */
+  /** Resolves to whether the payment settled on its rail within `withinMs`. */
   async settled(transactionId: string, withinMs: number): Promise<boolean> {
     const handle = this.#client.workflow.getHandle(settlementWorkflowId(transactionId));
     try {
@@ -315,10 +316,10 @@ export class TemporalActors implements PaymentWorkflows, LedgerStarter {
   }
 }
 
-/** Throws `ActorUnavailable` for what is no answer of this service to this very update. */
+/** Throws `ActorUnavailable` if this is not the service's own response to this very update. */
 export function answerIn<R>(opened: Opened<R>): R {
   if (opened.ok) return opened.value;
-  throw new ActorUnavailable(`the actor's answer is not of this service: ${opened.refused}`);
+  throw new ActorUnavailable(`the actor's response is not this service's: ${opened.refused}`);
 }
 
 interface Update {
@@ -327,7 +328,6 @@ interface Update {
   readonly args: readonly [unknown, ...unknown[]];
 }
 
-/** A project's ledger, as the engine has it. */
 export interface LedgerStatus {
   readonly name: string;
   readonly endedAt: Date | null;

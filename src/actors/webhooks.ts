@@ -19,7 +19,6 @@ import {
 import { deliverySearchAttributes } from "../messages/search-attributes.ts";
 import type { TemporalCalls } from "./calls.ts";
 
-/** Everything that is said to the workflows of webhooks. */
 export class TemporalWebhooks implements WebhookWorkflows {
   readonly #calls: TemporalCalls;
 
@@ -43,7 +42,7 @@ export class TemporalWebhooks implements WebhookWorkflows {
     }
   }
 
-  /** Returns the end of a delivery; null when that takes longer. */
+  /** Returns how a delivery ended; null if that takes longer than `withinMs`. */
   deliveryEnd(
     delivery: Pick<DeliveryInput, "deliveryId" | "run">,
     withinMs: number,
@@ -63,7 +62,7 @@ export class TemporalWebhooks implements WebhookWorkflows {
     });
   }
 
-  /** Starts the watch that runs from now on, for good. Idempotent. */
+  /** Starts a watch, which runs for good. Idempotent. */
   async startWatch(watch: Watch): Promise<void> {
     const { client, once } = this.#calls;
     await this.#calls.bounded(() =>

@@ -16,15 +16,15 @@ export interface TextSources {
   readonly workflows: Pick<PaymentWorkflows, "textsOf">;
 }
 
-/** Neither its record nor a workflow has the texts that the payment was accepted with, if it ever was. */
+/** The texts of an accepted payment are in neither its record nor a workflow. */
 export class TextsLost extends ActorUnavailable {
   override readonly name = "TextsLost";
 }
 
 /**
- * The payment with the texts that it was accepted with: from its record where its ledger has dropped them, and where that was lost
- * or changed, from the workflow that waits with the payment. `read`: the texts if the caller has just read a record. Throws
- * `TextsLost`.
+ * Returns the payment with the texts that it was accepted with. If its ledger has dropped them, they come from its
+ * record; if that was lost or changed, from the workflow that waits with the payment. `read` are texts that the caller
+ * has just read. Throws `TextsLost`.
  */
 export async function wholePayment(
   { projections, proofs, workflows }: TextSources,
@@ -43,7 +43,7 @@ export async function wholePayment(
   throw new TextsLost(`nothing has the texts of ${transactionId} any more`);
 }
 
-/** A ledger's reply with `whole` payments. */
+/** Returns a ledger's reply with its payments completed by `whole`. */
 export async function wholeReply(
   reply: LedgerReply,
   whole: (payment: StoredPayment) => Promise<Payment>,

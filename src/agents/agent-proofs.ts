@@ -2,7 +2,7 @@ import { canonicalJson } from "../domain/audit/canonical.ts";
 import type { KeyedMacs } from "../secrets/keyed-macs.ts";
 import type { AgentDocument, AgentKeyRecord } from "../store/documents.ts";
 
-/** The part of an agent's record that never changes. */
+/** Immutable fields of an agent's record. */
 export type FixedAgent = Pick<
   AgentDocument,
   | "_id"
@@ -19,8 +19,9 @@ export type FixedAgent = Pick<
 type ProvenKey = Pick<AgentKeyRecord, "id" | "hash" | "connection">;
 
 /**
- * MACs over the parts of an agent's record that its actor does not know: a change in MongoDB alone shows, such as another key's hash
- * or more scopes. Made when the agent or the key is; authentication and `reconcile` check them.
+ * MACs over the fields of an agent's record that its actor does not know, so that a change in MongoDB alone is
+ * detected, such as another key's hash or more scopes. Made with the agent or its key; checked by authentication and
+ * `reconcile`.
  */
 export class AgentProofs {
   readonly #macs: KeyedMacs;
@@ -47,14 +48,14 @@ export class AgentProofs {
     return this.#macs.isMac(keyFacts(agentId, key), key.proof);
   }
 
-  /** The record, if where it belongs, its scopes and its wallet are as the service wrote them; null where there is none, or not. */
+  /** Returns the record if its place, scopes and wallet are as the service wrote them; otherwise null. */
   genuine(agent: AgentDocument | null): AgentDocument | null {
     if (agent === null || this.isAgentGenuine(agent)) return agent;
     this.#onForged(agent._id);
     return null;
   }
 
-  /** Whether the record is the agent's as it was created, with a key that was minted for it. */
+  /** Whether the record is as created, with a key that was minted for this agent. */
   isGenuine(agent: AgentDocument): boolean {
     const { _id, key } = agent;
     if (key === null) return false;

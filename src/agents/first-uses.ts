@@ -2,10 +2,9 @@ import { LRUCache } from "lru-cache";
 import type { AgentDocument } from "../store/documents.ts";
 import type { AgentGateway } from "../payments/ports.ts";
 
-/** Keys that are known to have been used, until their agents' records show it: the record is written within seconds, or again later. */
+/** Cache of keys known to be used, until their agents' records show it some seconds later. */
 const CACHED_KEYS = { max: 10_000, ttl: 30_000 } as const;
 
-/** The first use of a key of an agent, for its record. */
 export interface FirstUse {
   readonly agentId: string;
   readonly keyId: string;
@@ -13,8 +12,9 @@ export interface FirstUse {
 }
 
 /**
- * An agent's first request ever is confirmed by its actor before it has any effect, so that this and a machine's archive ("the
- * agent never authenticated") never both succeed. The record follows later: until it shows the first use, each server asks the actor.
+ * Has an agent's first request confirmed by its actor before the request has any effect, so that the request and a
+ * machine's archive of a never authenticated agent never both succeed. The record follows later; until it shows the
+ * first use, each server asks the actor.
  */
 export class FirstUses {
   readonly #agents: AgentGateway;

@@ -1,9 +1,9 @@
 import type { AnyBulkWriteOperation, Collection, Document } from "mongodb";
 
-/** Interval at which the last uses of keys are written, all of them in one bulk. */
+/** Interval at which the last uses of keys are written in one bulk. */
 const WRITE_EVERY_MS = 5_000;
 
-/** Keeps when keys were last used without a write per request. What a crash loses is a few seconds of it. */
+/** Records keys' last uses without a write per request. A crash loses a few seconds of them. */
 export class KeyUse<T extends Document> {
   readonly #collection: Collection<T>;
   readonly #clock: () => Date;
@@ -17,7 +17,7 @@ export class KeyUse<T extends Document> {
     this.#onError = onError;
   }
 
-  /** `write` records a use of the key in the collection. */
+  /** `write` returns the operation that records a use of the key. */
   used(keyId: string, write: (at: Date) => AnyBulkWriteOperation<T>): void {
     this.#used.set(keyId, write(this.#clock()));
     this.#timer ??= setTimeout(() => void this.flush(), WRITE_EVERY_MS);

@@ -7,33 +7,32 @@ import { canonicalJson } from "../domain/audit/canonical.ts";
 import { type AuditRecord, type AuditSeal, isMac } from "../domain/audit/entry.ts";
 import type { Indexes } from "../store/indexes.ts";
 
-/**
- * `committed`: written with its change. `begun`: written before another system decides, so the change may have been
- * made.
- */
+/** `committed`: written with its change. `begun`: before another system decides, so it may have been made. */
 export type OutboxKind = "committed" | "begun";
 
-/** A record that is to be in its organization's chain. Its id is its entry's key, which is there once. */
+/** A record to be appended to its organization's chain. Its id is the key of its entry, which is unique there. */
 export interface AuditOutboxDocument extends Document {
   readonly _id: string;
   readonly kind: OutboxKind;
   readonly insertedAt: Date;
-  /** The record in canonical form, so that what was sealed is what is read. */
+  /** The record in canonical form, so that exactly what was sealed is read. */
   readonly content: string;
-  /** Keeps an intruder who can only write to the database from having an entry sealed. */
+  /** Prevents an intruder who can only write to the database from having an entry sealed. */
   readonly mac: string;
 }
 
 export const AUDIT_OUTBOX = "audit_outbox";
 
-/** A server that lives appends its entries itself, well within this; what is older was left by one that died. */
+/**
+ * Age of a committed record that its server has left behind: a live server appends its own entries well within this.
+ */
 const COMMITTED_OLD_MS = 15_000;
 /** Minimum age of a begun record: no request with an actor takes longer. */
 const BEGUN_OLD_MS = 60_000;
-/** Records in one round of a sweep, and rounds of one sweep. */
+/** Maximum records per round of a sweep, and rounds per sweep. */
 const ROUND_MAX = 500;
 const ROUNDS_MAX = 200;
-/** Records that were appended are removed together, after their answers. */
+/** Time that appended records linger before their batched removal, which no response waits for. */
 const LINGER_MS = 50;
 
 export interface AuditOutboxOptions {
@@ -41,22 +40,21 @@ export interface AuditOutboxOptions {
   readonly log: AuditLog;
   readonly seal: AuditSeal;
   readonly clock: () => Date;
-  /** Told of what is left for a later sweep, and of records that this service did not put there. */
+  /** Reports records left for a later sweep, and records that this service did not write. */
   readonly onWarning: (message: string, error: unknown) => void;
 }
 
-/** Result of a sweep. */
 export interface SweepResult {
-  /** Entries that are in their chains now, by this sweep or another process. */
+  /** Entries that are now in their chains, appended by this sweep or another process. */
   readonly appended: number;
-  /** Records that are still there: they could not be appended, or are none of this service's. */
+  /** Records that remain: they could not be appended, or are not this service's. */
   readonly left: number;
 }
 
 /**
  * Outbox between a write and its chain. The record is inserted in the write's own transaction; its server appends it
- * before the answer and removes it. A sweep on any server appends the records of servers that died. An entry's key is
- * unique in its chain, so sweeps may run concurrently.
+ * before the response and then removes it. A sweep on any server appends the records of servers that died. An entry's
+ * key is unique in its chain, so sweeps may run concurrently.
  */
 export class AuditOutbox {
   readonly #options: AuditOutboxOptions;
@@ -66,33 +64,33 @@ export class AuditOutbox {
 
   constructor(options: AuditOutboxOptions) {
     this.#options = options;
-    // Reads from the primary whatever the connection's preference: committed records are seen.
+    // Reads from the primary whatever the connection says, so that committed records are seen.
     this.#records = options.db.collection(AUDIT_OUTBOX, { readPreference: "primary" });
     this.#removals = new BulkWriter(this.#records, { lingerMs: LINGER_MS });
   }
 
-  /** Puts a record there in the transaction of the write that it describes. */
+  /** Inserts a record in the transaction of the write that it describes. */
   async put(record: AuditRecord, session: ClientSession): Promise<void> {
     await this.#records.insertOne(this.#documentOf(record, "committed"), { session });
   }
 
-  /** Puts a record there of something that is about to begin; done when it is safe. */
+  /** Inserts the record of something that is about to begin; resolves once it is durable. */
   async begin(record: AuditRecord): Promise<void> {
     await this.#records.insertOne(this.#documentOf(record, "begun"));
   }
 
-  /** Whether a record is there: for a transaction with an unknown outcome: whether it was committed. */
+  /** Whether the outbox holds a record, which tells whether a transaction with an unknown outcome was committed. */
   async holds({ entryKey }: AuditRecord): Promise<boolean> {
     return (await this.#records.findOne({ _id: entryKey }, { projection: { _id: 1 } })) !== null;
   }
 
-  /** Appends a record to its chain, and is done when that is safe. If it throws, a sweep appends it. */
+  /** Appends a record to its chain; resolves once it is durable. If this throws, a sweep appends the record. */
   async settle(record: AuditRecord): Promise<void> {
     await this.#options.log.append(record);
     this.forget(record);
   }
 
-  /** Removes a record that needs no entry any more, some time after. If that fails, a sweep finds its entry there. */
+  /** Removes, a little later, a record that needs no entry any more. If that fails, a sweep removes it. */
   forget({ entryKey }: AuditRecord): void {
     const removing = this.#removals
       .write({ deleteOne: { filter: { _id: entryKey } } })
@@ -103,15 +101,15 @@ export class AuditOutbox {
     this.#removing.add(removing);
   }
 
-  /** Done when everything that was appended is removed. */
+  /** Resolves once all appended records are removed. */
   async flush(): Promise<void> {
     this.#removals.flush();
     await Promise.all(this.#removing);
   }
 
   /**
-   * Appends what servers that died have left, oldest first. `from: "start"`: whatever is committed, also what another server is just
-   * about to append itself, which then finds it there.
+   * Appends what servers that died have left, oldest first. `from: "start"` appends every committed record, even one
+   * that another server is about to append itself, which then finds the entry there.
    */
   async sweep(from: "start" | "age" = "age"): Promise<SweepResult> {
     const now = this.#options.clock().getTime();
@@ -142,10 +140,7 @@ export class AuditOutbox {
     return { appended, left };
   }
 
-  /**
-   * Appends all at once, so that entries of one chain are one insert, in order. Returns the ids of those that are in
-   * their chains.
-   */
+  /** Appends all concurrently, so that each chain gets one ordered insert; returns the ids that are in chains. */
   async #appendAll(documents: readonly AuditOutboxDocument[]): Promise<string[]> {
     const done = await Promise.all(
       documents.map(async (document) => {
@@ -153,7 +148,7 @@ export class AuditOutbox {
           await this.#options.log.append(this.#recordIn(document));
           return [document._id];
         } catch (error) {
-          this.#options.onWarning("a record of the audit outbox is left there", error);
+          this.#options.onWarning("a record was left in the audit outbox", error);
           return [];
         }
       }),
@@ -169,7 +164,7 @@ export class AuditOutbox {
     return { ...unsealed, mac: seal.mac(this.#hashOf(unsealed)) };
   }
 
-  /** Differs from an entry's form, so this hash is worth nothing in a chain. */
+  /** Hashes a form that differs from an entry's, so that the hash is useless in a chain. */
   #hashOf({ _id, content, insertedAt, kind }: Omit<AuditOutboxDocument, "mac">): string {
     const insertedIso = insertedAt.toISOString();
     return this.#options.seal.hash(canonicalJson({ auditOutbox: [_id, kind, insertedIso, content] }));
@@ -184,13 +179,13 @@ export class AuditOutbox {
     const isOurs = isStored(document) && this.#isSealed(document);
     const record: unknown = isOurs ? JSON.parse(document.content) : null;
     if (!isRecord(record) || record.entryKey !== document._id) {
-      throw new Error(`${document._id} was not put there by this service`);
+      throw new Error(`outbox record ${document._id} was not written by this service`);
     }
     return record;
   }
 }
 
-/** The index behind sweeps, and with it the collection. */
+/** Indexes behind sweeps. Their creation also creates the collection. */
 export const AUDIT_OUTBOX_INDEXES: Indexes = {
   [AUDIT_OUTBOX]: [
     { key: { insertedAt: 1, _id: 1 }, name: "oldest", reader: "entries to append, the oldest first" },

@@ -10,37 +10,35 @@ import type { Principal } from "../identity/principals.ts";
 import { actorOfAccount, type AffectedAccount } from "./notes.ts";
 import { resourceOf } from "./resource.ts";
 
-/** A request for an operation, wherever it came in. */
+/** A request for an operation, from any surface. */
 export interface Call {
   readonly id: OperationId;
   readonly requester: Requester;
   readonly surface: Surface;
   /** Id of the HTTP request, as in the log. */
   readonly requestId: string;
-  /** The client's name for itself, cleaned. */
+  /** Sanitized name that the client gives itself. */
   readonly userAgent?: string | null;
 }
 
-/** Organization and actor of an entry. */
 export interface AuditPrincipal {
   readonly organizationId: string;
   readonly actor: AuditActor;
-  /** The request's origin is not shown to its organization. */
+  /** Set if the request's origin is hidden from its organization. */
   readonly isOriginHidden?: true;
 }
 
-/** Facts of a call's entry besides the call. */
 export interface AuditFacts extends Pick<AuditRecord, "entryKey" | "at" | "result"> {
   readonly principal: AuditPrincipal;
   /** Resource that a handler named; null for the route's own. */
   readonly on: AuditRecord["resource"] | null;
-  /** The body of a success; null where there is none, or not yet. */
+  /** Body of a success; null if there is none, or none yet. */
   readonly answered: unknown;
   readonly before: unknown;
   readonly after: unknown;
 }
 
-/** The record of a call, before it has its place in the chain. */
+/** Returns the record of a call, which has no place in the chain yet. */
 export function recordOf(call: Call, params: unknown, facts: AuditFacts): AuditRecord {
   const operation: Operation = operations[call.id];
   const { after, answered, at, before, entryKey, on, principal, result } = facts;
@@ -62,20 +60,20 @@ export function recordOf(call: Call, params: unknown, facts: AuditFacts): AuditR
   };
 }
 
-/** The status of an operation's success, unless its answer has another. */
+/** Returns the HTTP status of an operation's success, unless its response has another. */
 export const successStatusOf = (id: OperationId): number => {
   const { http }: Operation = operations[id];
   return http?.successStatus ?? 200;
 };
 
-/** Whether a call leaves an entry: all that change something, except agents' payments, whose decisions do. */
+/** Whether a call leaves an entry: every change, except agents' payments, whose decisions leave their own. */
 export const leavesEntry = (id: OperationId): boolean => {
   const { access, http, tool, waitsFor }: Operation = operations[id];
   if (access.kind === "agent" || waitsFor === "simulation") return false;
   return http === null ? tool?.hints.readOnly === false : http.method !== "get";
 };
 
-/** An operation that is a tool alone does what the one of the same name does over REST. */
+/** Suffix of a tool's operation that does the same as the REST operation without the suffix. */
 const BY_TOOL = /ByTool$/;
 const actionOf = (id: OperationId): string => id.replace(BY_TOOL, "");
 
@@ -124,6 +122,6 @@ export function auditPrincipalOf(principal: Principal): AuditPrincipal {
   }
 }
 
-/** Returns the principal from an answer that begins or refreshes a session. */
+/** Returns the principal of a response that begins or refreshes a session. */
 const sessionPrincipals = ({ session }: Reply<unknown>): readonly AuditPrincipal[] =>
   session === undefined ? [] : [auditPrincipalOfAccount(session.of)];

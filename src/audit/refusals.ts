@@ -7,38 +7,35 @@ import type { AuditActor, AuditRecord } from "../domain/audit/entry.ts";
 const MINUTE_MS = 60_000;
 
 /**
- * Counters of distinct refusals of one organization in one minute, for each group. A group's counters are reserved for it: no
- * number of keys, nor strangers, takes those of people who change roles or step up.
+ * Maximum counters of distinct refusals per organization, minute and group. Each group has its own, so that no number
+ * of keys or strangers takes those of people who change roles or step up.
  */
 const COUNTERS_MAX = 25;
-/** The share of one actor in a group's counters; its refusals beyond that are counted by actor. */
+/** Maximum counters of one actor within a group; its further refusals are counted by actor. */
 const SHARE_MAX = 10;
-/** Actors of each group whose further refusals are counted apart in one minute; those of others are one count. */
+/** Maximum actors per group and minute whose further refusals are counted separately; the rest share one count. */
 const FURTHER_ACTORS_MAX = 10;
-/** Kinds of refusals that are counted at once, of all organizations; the oldest give way, and their counts are written. */
+/** Maximum counters of all organizations. The oldest are evicted, and their counts written. */
 const WINDOWS_MAX = 10_000;
-/** Counts that could not be written yet. */
+/** Maximum counts waiting to be written. */
 const UNWRITTEN_MAX = 10_000;
 
 export interface RefusalsOptions {
   readonly log: AuditLog;
   readonly clock: () => Date;
-  /** A count could not be written; it is tried again, or given up where too many are waiting. */
+  /** Reports a count that could not be written. It is retried, or dropped if too many are waiting. */
   readonly onWarning: (error: unknown) => void;
   readonly windowsMax?: number;
 }
 
-/** Groups of callers: anonymous, people about accounts and rights, people about all else, keys. */
+/** Groups of callers: unauthenticated; people changing accounts and rights; people doing anything else; keys. */
 type Group = "strangers" | "accounts" | "people" | "keys";
 
-/** A counter of refusals. */
 interface Counter {
   readonly kind: string;
-  /** Entry to append. */
   readonly record: AuditRecord;
-  /** Whether it records one refusal at once; else it only counts. */
+  /** Whether the counter records its first refusal at once; otherwise it only counts. */
   readonly isOwn: boolean;
-  /** Quotas of counters in a minute. */
   readonly quotas: readonly { readonly name: string; readonly max: number }[];
 }
 
@@ -46,7 +43,7 @@ interface Counter {
 interface Window {
   readonly minute: number;
   readonly counter: Counter;
-  /** Done when the first one's entry is safe. */
+  /** Resolves once the first refusal's entry is durable. */
   readonly first: Promise<void>;
   /** Number of refusals without an entry of their own. */
   count: number;
@@ -54,16 +51,15 @@ interface Window {
 }
 
 /**
- * Keeps refusals in the audit log so that no caller can fill it with them: of those that are alike (who, from where, what, on what,
- * why) the first of a minute at once, and how many followed in one more entry when the minute is over. All processes append the
- * first under one key, so that it is there once; each has a count of its own. A process that is killed loses its counts of the
- * running minute, and never a first one.
+ * Records refusals in the audit log without letting a caller fill it. Of similar refusals (same actor, origin, action,
+ * resource and reason) the first of a minute is recorded at once, and the number of further ones in one more entry
+ * after the minute. All processes append the first under the same key, so that it is recorded once; each process has
+ * its own count. A process that is killed loses its counts of the current minute, but never a first refusal.
  */
 export class Refusals {
   readonly #options: RefusalsOptions;
   /** Oldest first. */
   readonly #windows = new Map<string, Window>();
-  /** Counters in use, by quota. */
   readonly #countersInUse = new Map<string, number>();
   readonly #process = randomBytes(6).toString("hex");
   #ended = 0;
@@ -74,12 +70,11 @@ export class Refusals {
     this.#options = options;
   }
 
-  /** Kinds of refusals that are being counted. */
   get size(): number {
     return this.#windows.size;
   }
 
-  /** Done when it is in the log, or counted behind one that is. Throws when that fails. */
+  /** Resolves once the refusal is in the log, or counted after one that is. Throws if that fails. */
   async record(record: AuditRecord): Promise<void> {
     const minute = Math.floor(record.at / MINUTE_MS);
     this.#endWhere((window) => window.minute !== minute);
@@ -109,7 +104,7 @@ export class Refusals {
     try {
       await first;
     } catch (error) {
-      // The next one is a first one again.
+      // The next refusal is a first one again.
       if (this.#windows.get(counter.kind) === window) this.#close(window);
       throw error;
     }
@@ -142,13 +137,15 @@ export class Refusals {
     const { record } = counter;
     if (count === 0) return;
     this.#ended += 1;
-    // A counter may be evicted and opened again within its minute: each has its own count.
+    // A counter may be evicted and reopened within its minute; each use has its own count.
     const entryKey = `${record.entryKey}_${this.#process}_${this.#ended}`;
     const resource = { type: record.resource.type, id: idInKind(record) };
     this.#unwritten.push({ ...record, entryKey, at: lastAt, resource, after: { refusals: count } });
     if (this.#unwritten.length > UNWRITTEN_MAX) {
       this.#unwritten.shift();
-      this.#options.onWarning(new Error("too many counts of refusals wait for the audit log: one is lost"));
+      this.#options.onWarning(
+        new Error("too many counts of refusals wait for the audit log; one was dropped"),
+      );
     }
   }
 
@@ -156,14 +153,14 @@ export class Refusals {
     for (const window of this.#windows.values()) if (isOver(window)) this.#end(window);
   }
 
-  /** Writes the counts of minutes that are over. */
+  /** Writes the counts of past minutes. */
   async tick(): Promise<void> {
     const minute = Math.floor(this.#options.clock().getTime() / MINUTE_MS);
     this.#endWhere((window) => window.minute !== minute);
     await this.#write();
   }
 
-  /** Writes every count, also those of the running minute. What can't be written is lost. */
+  /** Writes every count, including those of the current minute. Counts that can't be written are lost. */
   async end(): Promise<void> {
     if (this.#timer !== null) clearTimeout(this.#timer);
     this.#timer = null;
@@ -185,7 +182,7 @@ export class Refusals {
     await Promise.all(appended);
   }
 
-  /** Looks again when the minute is over, as long as anything is counted or waits to be written. */
+  /** Schedules a tick after the minute while anything is counted or waits to be written. */
   #arm(): void {
     this.#timer ??= setTimeout(
       () => {
@@ -199,7 +196,7 @@ export class Refusals {
   }
 }
 
-/** Operations about who signs in, and who may do what. */
+/** Operations about who signs in and who may do what. */
 const ACCOUNT_TAGS: ReadonlySet<string> = new Set([
   "Authentication",
   "Members",
@@ -216,20 +213,18 @@ function groupOf({ action, actor }: AuditRecord): Group {
   return ACCOUNT_ACTIONS.has(action) ? "accounts" : "people";
 }
 
-/** A caller that tries an account without a session of it: unauthenticated. */
+/** Whether a caller tries an account without a session of it, and so is unauthenticated. */
 const isStranger = ({ sessionId, type }: AuditActor): boolean => type === "user" && sessionId === undefined;
 
-/** A stranger is an address; the account that was tried is only what they say. */
+/** Returns what identifies a caller: for a stranger the address, since the account that was tried is only claimed. */
 const sourceOf = ({ actor, from }: AuditRecord): readonly (string | null)[] =>
   isStranger(actor) ? ["address", from?.address ?? null] : [actor.type, actor.id];
 
-/**
- * Returns the id that is part of a kind. An id that was not found was made up by the caller, so those count as alike.
- */
+/** Returns the id that is part of a kind. Unknown ids are made up by the caller, so they count as similar. */
 const idInKind = ({ resource, result }: AuditRecord): string | null =>
   result.code === "NOT_FOUND" ? null : resource.id;
 
-/** Returns the key of refusals that are alike. */
+/** Returns the key that similar refusals share. */
 function kindOf(record: AuditRecord): string {
   const { action, actor, from, organizationId, resource, result } = record;
   const on = { type: resource.type, id: idInKind(record) };
@@ -254,7 +249,7 @@ function counterOfActor(record: AuditRecord, minute: number): Counter {
   const { actor, from, organizationId } = record;
   const kind = digestOf([organizationId, "further", ...sourceOf(record)]);
   const { id, lineageId, name, type } = actor;
-  // Regardless of the actor's session, key and address.
+  // Without the actor's session, key and address.
   const known: AuditActor = {
     type,
     id,
@@ -281,7 +276,7 @@ const counterOfAll = (record: AuditRecord, minute: number): Counter => ({
 const digestOf = (parts: readonly unknown[]): string =>
   createHash("sha256").update(canonicalJson(parts)).digest("hex").slice(0, DIGEST_CHARACTERS);
 
-/** 128 bits: collisions can't be found. */
+/** 128 bits, so that collisions can't be found. */
 const DIGEST_CHARACTERS = 32;
 
 /** Returns the entry that counts refusals of further kinds. */

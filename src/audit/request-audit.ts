@@ -35,11 +35,11 @@ export class RequestAudit implements AuditNotes {
   readonly #params: unknown;
   readonly #entryKey = newId("req");
   readonly accounts: AffectedAccount[] = [];
-  /** Entry in a transaction whose outcome may be unknown. */
+  /** Entry of a transaction whose outcome may be unknown. */
   attempted: AuditRecord | null = null;
-  /** Entry of a committed transaction, which is appended whatever the answer. */
+  /** Entry of a committed transaction, which is appended whatever the response. */
   committed: AuditRecord | null = null;
-  /** Put before something that an actor decides. */
+  /** Entry written before an actor decides. */
   begun: AuditRecord | null = null;
   /** Change that the handler recorded as the outcome. */
   changed: Change | null = null;
@@ -70,7 +70,8 @@ export class RequestAudit implements AuditNotes {
   async begin(expected: Change): Promise<void> {
     if (this.attempted !== null || this.begun !== null) throw new Error("a request has one entry");
     const record = this.#recordOf(expected, { status: null, code: null });
-    // Set before the insert: without an answer its outcome is unknown, and its entry uses the key in any case.
+    // Set before the insert: if the insert gets no response its outcome is unknown, and the final entry uses this key
+    // in any case.
     this.begun = record;
     await this.#dependencies.outbox.begin(record);
   }
@@ -83,9 +84,7 @@ export class RequestAudit implements AuditNotes {
     this.accounts.push(account);
   };
 
-  /**
-   * Returns the change for an entry made from the answer. After a 5xx, the intended change: it may have been made.
-   */
+  /** Returns the change for an entry; after a 5xx the intended change, which may have been made. */
   changeBehind(status: number): Change {
     if (this.changed !== null) return this.changed;
     return status >= 500 && this.begun !== null ? this.begun : NOTHING;

@@ -1,7 +1,7 @@
 import type { HttpBinding, Operation } from "../contract/types.ts";
 import type { AuditRecord } from "../domain/audit/entry.ts";
 
-/** Nouns of collections; missing ones are the name without the plural's s. */
+/** Nouns of collections; others are the collection's name without the plural's s. */
 const NOUNS: Readonly<Record<string, string>> = {
   auth: "user",
   members: "user",
@@ -13,22 +13,24 @@ const NOUNS: Readonly<Record<string, string>> = {
   webhooks: "webhook_endpoint",
 };
 
-/** Ids are short. A longer text in a path is something else, such as a key in the wrong place. */
+/** Pattern of ids, which are short. A longer text in a path is something else, such as a key in the wrong place. */
 const ID = /^[\w-]{1,40}$/;
 
 export interface Named {
-  /** Schema of the path's parameters. A value that does not fit may be anything, such as a code, and is not kept. */
+  /**
+   * Schema of the path's parameters. A value that does not match may be anything, such as a code, and is not recorded.
+   */
   readonly schema: Operation["params"];
   readonly params: unknown;
-  /** The body of a success; null for a refusal. */
+  /** Body of a success; null for a refusal. */
   readonly answered: unknown;
   readonly organizationId: string;
   readonly userId: string | null;
 }
 
 /**
- * Returns the resource of an operation from its route: `/v1/agents/:id/key` is about an agent, the path's or the one
- * in the answer.
+ * Returns the resource of an operation from its route: `/v1/agents/:id/key` is about an agent, identified by the path
+ * or else by the response.
  */
 export function resourceOf(path: HttpBinding["path"] | null, named: Named): AuditRecord["resource"] {
   const [, collection = "", member = ""] = (path ?? "")
@@ -41,7 +43,7 @@ export function resourceOf(path: HttpBinding["path"] | null, named: Named): Audi
 }
 
 function nounOf(collection: string, member: string, path: string): string {
-  // A passkey's own routes name it; all others under it are about the user who signs in.
+  // A passkey's own routes name the passkey; all others under `auth` are about the user who signs in.
   if (collection === "auth" && path.includes("/:id")) return singular(member);
   return NOUNS[collection] ?? singular(collection);
 }
@@ -54,7 +56,7 @@ function idOf(type: string, { answered, organizationId, userId }: Named): string
   return recordId(answered);
 }
 
-/** The id of the first record that an answer carries: `{ agent: { id } }`. */
+/** Returns the id of the first record in a response, such as `{ agent: { id } }`. */
 function recordId(answered: unknown): string | null {
   if (typeof answered !== "object" || answered === null) return null;
   for (const value of Object.values(answered)) {

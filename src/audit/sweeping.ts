@@ -3,11 +3,10 @@ import type { Logger } from "../lib/logger.ts";
 import type { Metrics } from "../metrics/metrics.ts";
 import type { AuditOutbox } from "./audit-outbox.ts";
 
-/** Interval of sweeps. */
 const PAUSE_MS = 10_000;
-/** A sweep that takes longer is not waited for any more: it hangs, or the next one meets it, which does no harm. */
+/** Timeout of waiting for a sweep. A slower one hangs, or overlaps with the next, which is harmless. */
 const SWEEP_MS = 300_000;
-/** Timeout of the sweep at a server's start; the rest is appended while it serves. */
+/** Timeout of the sweep at startup; the rest is appended while the server serves. */
 const START_MS = 5_000;
 
 export interface AuditSweepingDependencies {
@@ -16,7 +15,7 @@ export interface AuditSweepingDependencies {
   readonly metrics: Pick<Metrics, "swept">;
 }
 
-/** Appends entries that servers have left in the audit outbox: when this one starts, and from time to time while it runs. */
+/** Appends entries that servers have left in the audit outbox, at startup and then periodically. */
 export class AuditSweeping {
   readonly #dependencies: AuditSweepingDependencies;
   #timer: NodeJS.Timeout | null = null;
@@ -27,7 +26,7 @@ export class AuditSweeping {
     this.#dependencies = dependencies;
   }
 
-  /** Done when what was left is appended, or that takes too long to wait for. */
+  /** Resolves once what was left is appended, or after a timeout. */
   async begin(): Promise<void> {
     this.#running = this.#sweep("start");
     await withTimeout(START_MS, this.#running).catch(() => undefined);
@@ -43,7 +42,7 @@ export class AuditSweeping {
   #arm(): void {
     if (this.#isOver) return;
     this.#timer = setTimeout(() => {
-      // Runs one sweep after another; never rejects.
+      // Runs sweeps one after another; never rejects.
       this.#running = this.#running.then(() => this.#sweep("age"));
       void this.#running.finally(() => this.#arm());
     }, PAUSE_MS).unref();

@@ -11,8 +11,8 @@ import { RequestAudit, type RequestAuditDependencies } from "./request-audit.ts"
 export type { Call } from "./record.ts";
 
 /**
- * Refusals that leave no entry: they say only that there was too much of something, and an entry for each would let any caller
- * who may write at all write without end. What was begun has its entry in any case.
+ * Refusals that leave no entry. They only say that there was too much of something; an entry for each would let any
+ * caller with write access write without end. A begun change has its entry in any case.
  */
 const UNLOGGED: ReadonlySet<ErrorCode> = new Set<ErrorCode>(["RATE_LIMITED"]);
 
@@ -22,8 +22,8 @@ export interface AuditTrailDependencies extends RequestAuditDependencies {
 }
 
 /**
- * The one place where requests get their entries in the audit log (docs/audit-log.md): every operation that changes
- * something, but for agents' payments, whose decisions are written from what their actors decided.
+ * Writes the audit entries of requests: one for every operation that changes something, except agents' payments, whose
+ * entries are written from their actors' decisions. Nothing else writes entries of requests.
  */
 export class AuditTrail {
   readonly #dependencies: AuditTrailDependencies;
@@ -32,14 +32,13 @@ export class AuditTrail {
     this.#dependencies = dependencies;
   }
 
-  /** Opens the entry of a call that changes something. */
   open(call: Call, params: unknown): RequestAudit {
     return new RequestAudit(this.#dependencies, call, params);
   }
 
   /**
-   * Records the outcome of a call, and resolves when its entry is durable: no response is sent before. Throws when that fails.
-   * What only reads, and what belongs to no organization that is known, leaves no entry.
+   * Records the outcome of a call; resolves once its entry is durable, before any response is sent. Throws if that
+   * fails. Reads, and calls of no known organization, leave no entry.
    */
   async record(
     call: Call,
@@ -55,15 +54,12 @@ export class AuditTrail {
     if (audit.begun !== null) outbox.forget(audit.begun);
   }
 
-  /** Records a refusal that came before the request was read. */
+  /** Records a refusal that preceded the reading of the request. */
   async recordRefusal(call: Call, params: unknown, refusal: Refusal): Promise<void> {
     await this.record(call, params, this.open(call, params), { ok: false, refusal });
   }
 
-  /**
-   * Returns the committed record of a transaction that failed or was too slow for its caller. A later commit is found
-   * by the sweep.
-   */
+  /** Returns the committed record of a failed or slow transaction. The sweep finds a later commit. */
   async #committedWithoutNote(
     { attempted }: RequestAudit,
     result: Result<Reply<unknown>>,
@@ -72,7 +68,7 @@ export class AuditTrail {
     return (await this.#dependencies.outbox.holds(attempted)) ? attempted : null;
   }
 
-  /** Entries that are made of the answer: of what was refused, and of what this database did not decide. */
+  /** Records entries made from the response: for refusals, and for changes that another system decided. */
   async #recordOutcome(
     call: Call,
     params: unknown,
@@ -96,7 +92,8 @@ export class AuditTrail {
         after,
       }),
     );
-    // The refusal of what was begun takes its key: a copy of the outbox's record that is put back has no place in the chain.
+    // The refusal of a begun change uses the begun entry's key, so that a restored copy of the outbox's record has no
+    // place in the chain.
     const isCounted = (record: AuditRecord): boolean => begun === null && isPlainRefusal(record);
     await Promise.all(
       records.map((record) => (isCounted(record) ? refusals.record(record) : log.append(record))),
@@ -104,6 +101,6 @@ export class AuditTrail {
   }
 }
 
-/** Whether nothing was done, and nothing more is recorded of it: what was answered 5xx may have been done. */
+/** Whether the refusal surely did nothing and has no details. A 5xx may have been executed. */
 const isPlainRefusal = ({ after, before, result: { code, status } }: AuditRecord): boolean =>
   code !== null && status !== null && status < 500 && before === null && after === null;

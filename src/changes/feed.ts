@@ -8,37 +8,32 @@ import type { ChangeKind } from "../contract/stream.ts";
 import { kindsPublishedBy, PUBLISHED_ACTIONS } from "./kinds.ts";
 import { endOf, type Position, positionAt } from "./position.ts";
 
-/** Something that changed, and where in the order of all changes. */
+/** A change and its position in the order of all changes. */
 export interface Change {
   readonly position: Position;
   readonly organizationId: string;
   readonly kind: ChangeKind;
   readonly id: string;
-  /** Whether a change of an agent concerns its totals alone. */
+  /** Whether a change of an agent concerns only its totals. */
   readonly isMinor: boolean;
 }
 
-/** A subscriber of the feed. */
 export interface FeedListener {
-  /** Everything from then on is delivered. */
+  /** Called when delivery begins: every change after `at` is delivered. */
   begun(at: Position): void;
   changed(changes: readonly Change[]): void;
-  /** Sessions or people are not any more as they were. */
   peopleChanged(sessionIds: ReadonlySet<string>, userIds: ReadonlySet<string>): void;
-  /**
-   * Called when changes were not read for a time. Changes of records will still be delivered, or `begun` says from
-   * when.
-   */
+  /** Called after a gap in reading. Changes of records still follow, unless `begun` names a later start. */
   interrupted(): void;
 }
 
-/** Time before a feed's start that it reads as well, so that streams of another process can resume here. */
+/** Time before its opening from which a feed also reads, so that streams of another process can resume here. */
 const LOOKBACK_SECONDS = 30;
-/** Changes within this time come with one response of MongoDB: requested at once, each would cost a read. */
+/** Time within which changes are combined into one response of MongoDB; requested at once, each would cost a read. */
 const GATHERED_MS = 50;
-/** A feed that broke is opened again after so long. */
+/** Delay before a broken feed is opened again. */
 const REOPENED_AFTER_MS = 500;
-/** Agents whose organization is remembered. */
+/** Maximum agents whose organization is cached. */
 const AGENTS_KNOWN_MAX = 20_000;
 
 const SESSIONS = "sessions";
@@ -49,7 +44,10 @@ const CHANGED = { $in: ["replace", "update", "delete"] };
 const of = (collection: string, ...more: readonly Document[]): Document =>
   Object.assign({ "ns.coll": collection }, ...more) as Document;
 
-/** Read by MongoDB from its log: what is not published never leaves it, and of what is, only the fields that say whose it is. */
+/**
+ * Pipeline that MongoDB applies to its log: unpublished changes never leave MongoDB, and published ones only with the
+ * fields that identify their owner.
+ */
 const PIPELINE: Document[] = [
   {
     $match: {
@@ -111,7 +109,6 @@ interface Read extends Document {
   readonly updateDescription?: { readonly updatedFields?: Readonly<Record<string, unknown>> };
 }
 
-/** An event that happens once, and the callers that wait for it. */
 class Signal {
   #fire: (() => void) | null = null;
   readonly fired = new Promise<void>((resolve) => (this.#fire = resolve));
@@ -123,21 +120,21 @@ class Signal {
   }
 }
 
-/** MongoDB has ended the stream, as when its database is dropped. It cannot be resumed; a new one begins. */
+/** MongoDB ended the stream, as when its database is dropped. The stream can't be resumed; a new one begins. */
 class StreamClosed extends Error {
   constructor() {
     super("MongoDB ended the stream of changes");
   }
 }
 
-/** Whether MongoDB's log no longer has the position. */
+/** Whether MongoDB's log no longer contains the position. */
 const isHistoryLost = (error: unknown): boolean =>
   error instanceof MongoError &&
   (error.code === 286 || error.code === 280 || error.hasErrorLabel("NonResumableChangeStreamError"));
 
 /**
- * Reads what changes, for all streams of this process together, by one change stream of MongoDB that is open only while a stream needs
- * it. In the order in which it happened, whichever process has written it.
+ * Reads changes, in the order in which they occurred in any process, for all streams of this process. Uses one MongoDB
+ * change stream, open only while any stream needs it.
  */
 export class ChangeFeed {
   readonly #db: Db;
@@ -148,10 +145,10 @@ export class ChangeFeed {
   #stream: ChangeStream<Document, Read> | null = null;
   #opening: Promise<void> | null = null;
   #position: Position = "";
-  /** Up to where it was when the feed was opened. */
+  /** Position of the database when the feed was opened. */
   #openedAt: Position = "";
   #caughtUp = new Signal();
-  /** MongoDB's resume point after what was delivered; null: nothing was. */
+  /** MongoDB's resume token after the last delivered change; null if none was delivered. */
   #token: unknown = null;
   #lastTime: Timestamp | null = null;
   #ofThatTime = 0;
@@ -164,7 +161,7 @@ export class ChangeFeed {
     this.#onError = onError;
   }
 
-  /** The position up to which everything was delivered, or had happened before the first subscription. */
+  /** Position up to which everything was delivered, or had happened before the first subscription. */
   get position(): Position {
     return this.#position > this.#openedAt ? this.#position : this.#openedAt;
   }
@@ -182,7 +179,7 @@ export class ChangeFeed {
     await this.#opening;
   }
 
-  /** Resolves once everything was delivered that had happened when the feed was opened. */
+  /** Resolves once everything that had happened at the feed's opening was delivered. */
   caughtUp(): Promise<void> {
     return this.#caughtUp.fired;
   }
@@ -212,21 +209,18 @@ export class ChangeFeed {
   #follow(stream: ChangeStream<Document, Read>, lookbackSeconds: number): void {
     this.#stream = stream;
     void this.#read(stream).catch((error: unknown) => {
-      // Closed by ourselves, since no stream needs it any more.
+      // Closed on purpose, since no stream needs it any more.
       if (this.#stream !== stream) return;
       this.#stream = null;
       const isLost = error instanceof StreamClosed || isHistoryLost(error);
-      // A young database has no history to look back on.
+      // A young database has no history for the lookback, which is no error.
       if (lookbackSeconds === 0 || !isHistoryLost(error)) this.#onError(error);
       stream.close().catch(() => undefined);
       this.#opening ??= this.#reopen(isLost).finally(() => (this.#opening = null));
     });
   }
 
-  /**
-   * Reopens after the last delivered change while MongoDB still has that position, otherwise from now. A new
-   * subscriber waits for it.
-   */
+  /** Reopens after the last delivered change if MongoDB still has it, otherwise from now. Subscribers wait. */
   async #reopen(isLost: boolean): Promise<void> {
     for (;;) {
       await sleep(REOPENED_AFTER_MS, undefined, { ref: false });
@@ -244,7 +238,7 @@ export class ChangeFeed {
   async #read(stream: ChangeStream<Document, Read>): Promise<never> {
     for (;;) {
       const first = await stream.tryNext();
-      // A closed stream answers null at once, without I/O: asking it again in a loop would block the event loop.
+      // A closed stream returns null at once, without I/O: polling it in a loop would block the event loop.
       if (stream.closed) throw new StreamClosed();
       if (first === null) {
         this.#token = stream.resumeToken ?? null;
@@ -312,7 +306,7 @@ export class ChangeFeed {
     }
   }
 
-  /** An update does not say whose agent it is of; that never changes. */
+  /** Looks up the organizations of agents, which updates do not contain. They never change. */
   async #lookUpAgents(read: readonly Read[]): Promise<void> {
     const unknown = new Set<string>();
     for (const { documentKey, fullDocument, ns } of read) {

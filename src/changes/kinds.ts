@@ -1,7 +1,7 @@
 import type { OperationId } from "../contract/registry.ts";
 import type { ChangeKind, IdKind } from "../contract/stream.ts";
 
-/** The kinds of changes that audit entries publish, by action; an entry names what was changed. */
+/** Actions of audit entries that publish a change, by kind; the entry names the changed record. */
 const PUBLISHED_BY: Readonly<Record<IdKind, readonly OperationId[]>> = {
   projects: [
     "createProject",
@@ -25,11 +25,11 @@ const PUBLISHED_BY: Readonly<Record<IdKind, readonly OperationId[]>> = {
   organization: ["updateOrganization", "setSso", "removeSso"],
   organizationKeys: ["mintOrganizationKey", "rotateOrganizationKey", "revokeOrganizationKey"],
   webhooks: ["createWebhook", "updateWebhook", "deleteWebhook", "rotateWebhookSecret", "replayWebhook"],
-  // Their records are followed.
+  // Followed by their own records.
   raiseRequests: [],
 };
 
-/** An endpoint that failed too often is disabled by the service itself. */
+/** Actions of the service itself: an endpoint that failed too often is disabled. */
 const BY_THE_SERVICE: Readonly<Record<string, readonly IdKind[]>> = { disableWebhook: ["webhooks"] };
 
 const kindsOf = new Map<string, IdKind[]>(
@@ -39,22 +39,17 @@ for (const kind of Object.keys(PUBLISHED_BY) as IdKind[]) {
   for (const action of PUBLISHED_BY[kind]) kindsOf.set(action, [...(kindsOf.get(action) ?? []), kind]);
 }
 
-/** Actions of the audit log that are published. */
 export const PUBLISHED_ACTIONS: readonly string[] = [...kindsOf.keys()];
 
-/** The kinds that an entry of the audit log publishes. */
 export const kindsPublishedBy = (action: string): readonly IdKind[] => kindsOf.get(action) ?? [];
 
-/** Throttle of a kind's events: minimum interval, and ids per event. */
+/** Minimum interval between events of a kind, and maximum ids per event. */
 interface Throttle {
   readonly everyMs: number;
   readonly atOnce: number;
 }
 
-/**
- * Changes that a person waits for are published at once, frequent ones less often: each event goes to every open
- * page.
- */
+/** Throttle of changes that people wait for. Frequent changes wait longer: each event goes to all open pages. */
 const AT_ONCE: Throttle = { everyMs: 200, atOnce: 50 };
 const THROTTLES: Readonly<Record<ChangeKind, Throttle>> = {
   approvals: AT_ONCE,
@@ -71,7 +66,7 @@ const THROTTLES: Readonly<Record<ChangeKind, Throttle>> = {
   raiseRequests: AT_ONCE,
 };
 
-/** Interval for agents of which totals alone changed, as they do with each payment. */
+/** Interval for agents of which only totals changed, as they do with each payment. */
 const TOTALS_EVERY_MS = 5_000;
 
 export const throttleOf = (kind: ChangeKind, isMinor: boolean): Throttle =>

@@ -1,10 +1,7 @@
 import type { Change } from "./feed.ts";
 import type { Position } from "./position.ts";
 
-/**
- * Bounds of remembered changes, in all and per organization. A client that resumes beyond them reads everything
- * again.
- */
+/** Maximum remembered changes, total and per organization. Clients further behind read everything again. */
 export interface LogBounds {
   readonly inAll: number;
   readonly ofOne: number;
@@ -14,19 +11,19 @@ const BOUNDS: LogBounds = { inAll: 50_000, ofOne: 5_000 };
 interface RecentChanges {
   /** Last change of each kind and id, in order. */
   readonly changes: Map<string, Change>;
-  /** Behind it everything is there. */
+  /** Position after which no change is missing. */
   wholeFrom: Position;
 }
 
 /**
- * Recent changes of all organizations: which records, not how. So that a stream can be resumed, here or from another process, by
- * reading those that changed since as they are now.
+ * Recent changes of all organizations: which records changed, not how. Lets a stream resume, in this or another
+ * process, by reading the current state of the records that changed since.
  */
 export class ChangeLog {
   readonly #bounds: LogBounds;
-  /** The one that changed last comes last. */
+  /** Most recently changed organization last. */
   readonly #organizations = new Map<string, RecentChanges>();
-  /** Behind it, what is not there has not changed. */
+  /** Position after which an organization that is missing here has no changes. */
   #wholeFrom: Position = "";
   #size = 0;
 
@@ -34,7 +31,7 @@ export class ChangeLog {
     this.#bounds = bounds;
   }
 
-  /** Begins at a position; earlier changes are unknown. */
+  /** Restarts the log at a position; earlier changes are unknown. */
   begin(at: Position): void {
     this.#organizations.clear();
     this.#size = 0;
@@ -70,7 +67,7 @@ export class ChangeLog {
     this.#size -= 1;
   }
 
-  /** The one in which nothing has happened for longest. */
+  /** Evicts the organization with the least recent change. */
   #evictOrganization(): void {
     const [quietest] = this.#organizations;
     if (quietest === undefined) return;

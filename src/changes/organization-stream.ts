@@ -7,7 +7,6 @@ import { before, type Position } from "./position.ts";
 import type { Binding } from "../domain/binding.ts";
 import type { EventData } from "./records.ts";
 
-/** A follower of an organization's changes. */
 export interface Subscriber {
   readonly kinds: ReadonlySet<ChangeKind>;
   send(text: Buffer): void;
@@ -15,40 +14,39 @@ export interface Subscriber {
 
 export interface OrganizationStreamDependencies {
   readonly organizationId: string;
-  /** The part of it that its subscribers may see. */
+  /** The part of the organization that the subscribers may see. */
   readonly binding: Binding;
   readonly dataOf: EventData;
-  /** Up to where changes were read. */
+  /** Returns the position up to which changes were read. */
   readonly position: () => Position;
   readonly onError: (error: unknown) => void;
 }
 
-/** Pending changes of a kind, and when they are due: each id with the position of its first change. */
+/** Pending changes of a kind and their due time: each id with the position of its first change. */
 interface Pending {
   readonly ids: Map<string, Position>;
   readonly dueAtMs: number;
 }
 
-/** Changes that are due within this time are coalesced. */
+/** Time within which due changes are coalesced. */
 const COALESCE_MS = 20;
-/** Pending ids of a kind; far more than one event names. */
+/** Maximum pending ids per kind; far more than one event names. */
 const PENDING_MAX = 1_000;
-/** Delay before records that could not be read are read again. */
+/** Delay before records are read again after a failure. */
 const AGAIN_AFTER_MS = 1_000;
 
 /**
- * The events of the subscribers who may see the same part of an organization: changes coalesced by kind, throttled by kind, read and serialized once for all of
- * them. Events, and the positions in their ids, are in one order.
+ * Events for the subscribers who may see the same part of an organization. Changes are coalesced and throttled by kind,
+ * and read and serialized once for all subscribers. Events, and the positions in their ids, are in one order.
  */
 export class OrganizationStream {
   readonly #dependencies: OrganizationStreamDependencies;
   readonly #subscribers = new Set<Subscriber>();
   readonly #sentAtMs = new Map<ChangeKind, number>();
   #pending = new Map<ChangeKind, Pending>();
-  /** The first position of the changes that are being sent now. */
+  /** First position of the changes that are being sent. */
   #inFlight: Position | null = null;
   #timer: NodeJS.Timeout | null = null;
-  /** Events are sent one after another. */
   readonly #serial = pLimit(1);
 
   constructor(dependencies: OrganizationStreamDependencies) {
@@ -59,7 +57,7 @@ export class OrganizationStream {
     return this.#subscribers.has(follower);
   }
 
-  /** Everything up to there was sent. */
+  /** Position up to which everything was sent. */
   get sentUpTo(): Position {
     const firsts = [...this.#pending.values()].flatMap(({ ids }) => ids.values().next().value ?? []);
     if (this.#inFlight !== null) firsts.push(this.#inFlight);
@@ -75,7 +73,7 @@ export class OrganizationStream {
     this.#subscribers.delete(follower);
   }
 
-  /** Sends one subscriber what it has missed, and from then on everything: nothing is sent in between. */
+  /** Sends one subscriber the changes it missed and then subscribes it, with no event in between. */
   async resume(follower: Subscriber, missed: () => readonly Change[] | null): Promise<void> {
     await this.#serially(async () => {
       const changes = missed();
@@ -86,7 +84,7 @@ export class OrganizationStream {
     });
   }
 
-  /** Tells followers that the events sent so far are incomplete. */
+  /** Tells subscribers that the events sent so far are incomplete. */
   reset(): void {
     this.#pending.clear();
     const text = Buffer.from(eventText("reset", {}, this.#dependencies.position()));
@@ -159,7 +157,9 @@ export class OrganizationStream {
     }
   }
 
-  /** Sends each follower its kinds; followers of the same kinds get the same bytes. The id is the last event's. */
+  /**
+   * Sends each subscriber its kinds. Subscribers with the same kinds get the same bytes. The id is on the last event.
+   */
   #sendAll(events: readonly (readonly [ChangeKind, string])[]): void {
     const id = this.sentUpTo;
     const made = new Map<string, Buffer | null>();
@@ -180,7 +180,10 @@ export class OrganizationStream {
     return (await Promise.all(texts)).join("");
   }
 
-  /** Empty where no client wants it, or nothing of it may be seen. The newest ones, where there are many. */
+  /**
+   * Returns an event with up to the maximum number of ids, the newest ones. Empty if no subscriber wants the kind or
+   * may see any of it.
+   */
   async #textOf(kind: ChangeKind, ids: readonly string[], isWanted = this.#wants(kind)): Promise<string> {
     if (!isWanted) return "";
     const { binding, dataOf, organizationId } = this.#dependencies;
@@ -195,7 +198,10 @@ export class OrganizationStream {
   }
 }
 
-/** The first gives the position up to which everything was sent; the last are the ids that are named. */
+/**
+ * Removes the second id. The first holds the position up to which everything was sent; the last are the ids that the
+ * event names.
+ */
 function forgetSecond(ids: Map<string, Position>): void {
   const keys = ids.keys();
   keys.next();
@@ -203,7 +209,7 @@ function forgetSecond(ids: Map<string, Position>): void {
   if (second !== undefined) ids.delete(second);
 }
 
-/** Into the last event: a client that has not read that far resumes before all of them. */
+/** Puts the id into the last event, so that a client that has not read that far resumes before all of them. */
 function withId(text: string, id: Position): Buffer {
   const at = text.lastIndexOf("\ndata: ");
   return Buffer.from(`${text.slice(0, at + 1)}id: ${id}\n${text.slice(at + 1)}`);

@@ -14,8 +14,8 @@ interface Audience {
 }
 
 /**
- * The data of an event: records as they are now, in the order in which they changed, or ids alone. Null if nothing that changed is
- * in the audience's part.
+ * Returns an event's data: current records in the order in which they changed, or only their ids. Null if no changed
+ * record is in the audience's part.
  */
 export type EventData = (
   audience: Audience,
@@ -26,7 +26,7 @@ export type EventData = (
 
 type Records = Pick<Collections, "agents" | "approvals" | "events" | "shownTransactions" | "teams">;
 
-/** Reads the records that changed: all of one kind at once. */
+/** Reads all changed records of one kind at once. */
 export const eventDataOf =
   (records: Records): EventData =>
   async ({ binding, organizationId }, kind, ids, more) => {
@@ -38,13 +38,12 @@ export const eventDataOf =
     return isEmpty && !more && part !== null ? null : { ...found, more };
   };
 
-/** Filter of the records that changed. */
 interface Those {
   readonly _id: { readonly $in: string[] };
   readonly organizationId: string;
 }
 
-/** Part of an organization; null: all of it. */
+/** Part of an organization; null for all of it. */
 type Part = { readonly bindingFilter: BindingFilter; readonly projects: readonly string[] } | null;
 
 async function foundIn(

@@ -18,32 +18,31 @@ import { type Subscriber, OrganizationStream } from "./organization-stream.ts";
 import { positionIn } from "./position.ts";
 import type { EventData } from "./records.ts";
 
-/** Open streams of one session at this process. Browsers open six connections to a server at the most. */
+/** Maximum open streams of one session at this process. A browser opens at most six connections to a server. */
 const OF_A_SESSION_MAX = 8;
-/** Streams of one organization. */
 const OF_AN_ORGANIZATION_MAX = 500;
-/** Open streams of this process. */
 const OPEN_MAX = 2_000;
 const RETRY_AFTER_SECONDS = 10;
 const HEARTBEAT_MS = 15_000;
-/** Interval of checks of a stream's caller: a token expires without a change event. */
+/** Interval at which a stream's caller is checked: a token expires without a change event. */
 const CHECKED_EVERY_MS = 60_000;
-/** The feed stays open for so long after the last stream has gone. */
+/** Time that the feed stays open after the last stream has ended. */
 const LINGER_MS = 60_000;
 const TICK_MS = 1_000;
 
-/** The way to a stream's client. */
 export interface StreamConnection {
   send(text: Buffer | string): void;
-  /** Says that last, and closes. */
+  /** Sends a last text and closes the connection. */
   end(text: string): void;
-  /** Whether the caller who opened it may still follow it: null, or why not. */
+  /** Returns null if the caller may still follow the stream, otherwise the reason why not. */
   check(): Promise<StreamEnd | null>;
 }
 
-/** A stream that may be opened: once, on a line that is ready. */
+/** A stream that can be opened once, when its connection is ready. */
 export interface OpenableStream {
-  /** Refuses where there are too many. What it answers is called once the line has gone away. */
+  /**
+   * Opens the stream, or refuses if there are too many. The returned function is called once the connection is closed.
+   */
   open(line: StreamConnection): Result<() => void>;
 }
 
@@ -65,7 +64,9 @@ export interface StreamsDependencies {
   readonly onError: (error: unknown) => void;
 }
 
-/** All streams of changes of this process: one feed, and the followers of each part of an organization that callers may see. */
+/**
+ * All streams of changes of this process: one feed, and a stream for each part of an organization that callers may see.
+ */
 export class Streams {
   readonly #dependencies: StreamsDependencies;
   readonly #feed: ChangeFeed;
@@ -96,12 +97,11 @@ export class Streams {
     );
   }
 
-  /** Number of open streams. */
   get open(): number {
     return this.#open.size;
   }
 
-  /** A stream for a person; from then on nothing that changes is missed. */
+  /** Prepares a stream for a person; no change from then on is missed. */
   async prepare(principal: SessionPrincipal, request: StreamRequest): Promise<Result<OpenableStream>> {
     const over = this.#refusalFor(principal);
     if (over !== null) return refused(over);
@@ -110,7 +110,7 @@ export class Streams {
     return ok({ open: (line) => this.#begin(line, principal, request) });
   }
 
-  /** Ends all of them: their clients go on elsewhere. */
+  /** Ends all streams; their clients reconnect to another server. */
   async end(): Promise<void> {
     this.#isOver = true;
     for (const each of this.#open) this.#endOne(each, "restart");
@@ -143,7 +143,7 @@ export class Streams {
       principal,
       kinds: new Set((request.kinds ?? CHANGE_KINDS).filter((kind) => mayReceive(principal, kind))),
       send: (text) => line.send(text),
-      // Random, so that heartbeats are spread.
+      // Random, so that heartbeats are spread over time.
       heartbeatAtMs: now + HEARTBEAT_MS * Math.random(),
       checkAtMs: now + CHECKED_EVERY_MS * (0.5 + Math.random() / 2),
     };

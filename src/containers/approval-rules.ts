@@ -11,7 +11,6 @@ import type { KeyedMutex } from "../lib/keyed-mutex.ts";
 import { contentHash, newId } from "../lib/ids.ts";
 import type { ContainerKind } from "./containers.ts";
 
-/** A container's current approval rules. */
 export interface RulesOfContainer {
   readonly rules: readonly ApprovalRule[];
   readonly version: number;
@@ -20,7 +19,7 @@ export interface RulesOfContainer {
 type WithoutId<R> = R extends { readonly id: string }
   ? Omit<R, "id"> & { readonly id?: string | undefined }
   : never;
-/** A rule as it is sent: with its id where it is there already. */
+/** A rule in a request, with its id if it already exists. */
 export type SentRule = WithoutId<ApprovalRule>;
 
 /** Version before any rules are set. */
@@ -32,10 +31,10 @@ export function rulesOf({ approvalRules }: Pick<ContainerDocument, "approvalRule
   return { rules, version };
 }
 
-/** Fields that a level's revision follows from. */
+/** Projection to the fields that determine a level's revision. */
 export const REVISION = { "approvalRules.version": 1, "restrictions.version": 1 } as const;
 
-/** Resolves once the container's ledger takes no payment any more that was judged by an older revision. */
+/** Resolves once the container's ledger accepts no payment that was judged by an older revision. */
 export async function followedByLedger(
   ledgers: LedgerGateway,
   kind: ContainerKind,
@@ -55,7 +54,7 @@ export interface ApprovalRulesDependencies {
   readonly mutex: KeyedMutex;
 }
 
-/** The approval rules of projects and teams: one array in the container's record, replaced whole. */
+/** Approval rules of projects and teams: one array in the container's record, replaced as a whole. */
 export class ApprovalRules {
   readonly #containers: Collections["containers"];
   readonly #accessProofs: AccessProofs;
@@ -70,9 +69,9 @@ export class ApprovalRules {
   }
 
   /**
-   * Replaces the rules if they are at `version`, in one transaction. Refused where the container
-   * is archived, then where the version is stale, then where a rule names an id that the container does not have. Answered once the
-   * project's ledger takes no payment any more that was judged by older rules.
+   * Replaces the rules if they are at `version`, in one transaction. Refuses an archived container first, then a stale
+   * version, then a rule with an id that the container does not have. Resolves once the project's ledger accepts no
+   * payment that was judged by older rules.
    */
   async replace(
     kind: ContainerKind,
@@ -87,7 +86,7 @@ export class ApprovalRules {
     if (issues.length > 0) return refused(refusal("VALIDATION_FAILED", undefined, { issues }));
     const { _id } = target;
     const approvalRules = this.#stored(kind, _id, rules.map(withId), version + 1);
-    // Rules that were never set are not in the record, and null finds that, too.
+    // Rules that were never set are missing in the record, which null matches.
     const isAtVersion = { "approvalRules.version": version === FIRST_VERSION ? null : version };
     const current = { _id, archivedAt: null, ...isAtVersion };
     const replace = async (session: ClientSession): Promise<Outcome<Result<number>>> => {
@@ -95,7 +94,7 @@ export class ApprovalRules {
       const options = { session, projection: REVISION, returnDocument: "after" } as const;
       const replaced = await this.#of(kind).findOneAndUpdate(current, change, options);
       if (replaced === null) return unchanged(refused(await this.#overtaken(kind, _id, session)));
-      // Replaced only if the rules were at the version that was read.
+      // `known` is the state before: the update required the version that was read.
       return changed(ok(rulesRevisionOf(replaced)), { before: known, after: rulesOf({ approvalRules }) });
     };
     const replaced = await this.#mutex.run(_id, () => transaction(replace));
@@ -104,7 +103,7 @@ export class ApprovalRules {
     return ok(rulesOf({ approvalRules }));
   }
 
-  /** Another user has changed the container since it was read: archived is said before stale. */
+  /** Returns the refusal after another user changed the container since it was read; archived precedes stale. */
   async #overtaken(kind: ContainerKind, _id: string, session: ClientSession) {
     const now = await this.#of(kind).findOne({ _id }, { projection: { archivedAt: 1 }, session });
     return refusal(now?.archivedAt ? "CONTAINER_ARCHIVED" : "STALE_APPROVAL_RULES");
@@ -114,7 +113,7 @@ export class ApprovalRules {
     return this.#containers[kind];
   }
 
-  /** Rules with the same hash are the same to the letter: prepared rules are cached by it (src/payments/rules). */
+  /** Rules with the same hash are identical, since prepared rules are cached by it (src/payments/rules). */
   #stored(kind: ContainerKind, _id: string, rules: readonly ApprovalRule[], version: number): StoredRules {
     const head = { _id, approvalRules: { version, contentHash: contentHash(rules) } };
     return { rules, ...head.approvalRules, proof: this.#accessProofs.make(`${kind}Rules`, head) };
@@ -130,5 +129,5 @@ function unknownIds(rules: readonly SentRule[], known: readonly ApprovalRule[]):
   );
 }
 
-/** The id first, where a reader of the rules looks for it. */
+/** Puts the id first, where readers of the rules look for it. */
 export const withId = ({ id = newId("rule"), ...rule }: SentRule): ApprovalRule => ({ id, ...rule });

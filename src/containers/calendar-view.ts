@@ -1,7 +1,7 @@
 import { type Calendar, type CalendarSettings, WEEK_STARTS } from "../domain/ledger/calendar.ts";
 import { minutesOf } from "../domain/rules/time-window.ts";
 
-/** A calendar as it is sent and shown. */
+/** A calendar in requests and responses. */
 export interface CalendarView {
   readonly timezone: string;
   /** `HH:MM`. */

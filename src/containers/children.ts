@@ -1,6 +1,6 @@
 import { type Refusal, refusal } from "../domain/errors.ts";
 
-/** A container's live children, and those that a request names. */
+/** A container's live children, and those named in a request. */
 export interface Children {
   readonly live: readonly string[];
   readonly named: readonly string[];

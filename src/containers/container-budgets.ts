@@ -51,7 +51,7 @@ export interface TeamBudget extends ContainerBudget {
   readonly agents: { readonly agentId: string; readonly budgetCents: number }[];
 }
 
-/** A budget as it is sent. `spendLimits` left out: they stay. */
+/** A budget in a request. Without `spendLimits`, the present ones stay. */
 type Sent<B extends ContainerBudget> = Omit<B, "spendLimits" | "usage"> & {
   readonly spendLimits?: readonly SpendLimit[] | undefined;
 };
@@ -59,12 +59,12 @@ type NewProjectBudget = Sent<ProjectBudget>;
 type NewTeamBudget = Sent<TeamBudget>;
 
 /**
- * Budgets of projects and teams. The project's ledger decides a replacement, whole or not at all, and it is in force with that; it is
- * answered once the records show it, too.
+ * Budgets of projects and teams. The project's ledger decides on a replacement as a whole, which is then in force. The
+ * response is sent once the records show it too.
  */
 export class ContainerBudgets {
   readonly #dependencies: ContainerBudgetsDependencies;
-  /** Asked once for all that ask at the same moment. */
+  /** Shares one query among concurrent calls. */
   readonly #caps: DataLoader<string, CapsView>;
 
   constructor(dependencies: ContainerBudgetsDependencies) {
@@ -73,7 +73,7 @@ export class ContainerBudgets {
     this.#caps = concurrentLoader((projectId) => actors.caps(projectId));
   }
 
-  /** A project's budget, with what this process has just done. */
+  /** Returns a project's budget, including this process's latest payments. */
   async ofProject({ _id }: Pick<ProjectDocument, "_id">): Promise<ProjectBudget> {
     await awaitFlush(this.#dependencies.ledgers.flushProject(_id));
     const [caps, teams] = await Promise.all([this.#caps.load(_id), this.#liveTeams(_id)]);
@@ -83,7 +83,6 @@ export class ContainerBudgets {
     };
   }
 
-  /** Reads a team's budget. */
   async ofTeam({ _id, projectId }: Pick<TeamDocument, "_id" | "projectId">): Promise<TeamBudget> {
     const { actors, ledgers } = this.#dependencies;
     await awaitFlush(ledgers.flushProject(projectId));
@@ -91,7 +90,7 @@ export class ContainerBudgets {
     return { ...budgetOf(team), agents: agents.map((agent) => budgetIn(team, agent)) };
   }
 
-  /** Reads the caps of a project and of one of its teams, with their usage. */
+  /** Returns the budgets of a project and of one of its teams, with their usage. */
   async levels(projectId: string, teamId: string): Promise<Record<"project" | "team", ContainerBudget>> {
     const caps = await this.#caps.load(projectId);
     return { project: budgetOf(caps.project), team: budgetOf(levelOf(caps, teamId)) };
@@ -103,7 +102,7 @@ export class ContainerBudgets {
   ): Promise<Result<ProjectBudget>> {
     if (project.archivedAt !== null) return refused(refusal("CONTAINER_ARCHIVED"));
     const known = await this.#caps.load(project._id);
-    // A version that is stale is said before what is wrong with the children.
+    // A stale version is reported before a defect of the children.
     if (known.project.cap.version !== version) return refused(refusal("STALE_BUDGET"));
     const live = await this.#liveTeams(project._id);
     const problem = childrenProblem({ live, named: teams.map(({ teamId }) => teamId) });
@@ -164,7 +163,7 @@ export class ContainerBudgets {
     return (await this.#caps.load(_id)).calendar;
   }
 
-  /** Replaces a project's calendar; its ledger decides from which moment on. */
+  /** Replaces a project's calendar; its ledger decides the moment of the change. */
   async replaceCalendar(
     { _id: projectId, archivedAt, organizationId }: ProjectDocument,
     sent: CalendarView,
@@ -186,7 +185,6 @@ export class ContainerBudgets {
     return ok(reply);
   }
 
-  /** Decides, and records the decision. */
   async #replace(
     organizationId: string,
     projectId: string,
@@ -201,7 +199,7 @@ export class ContainerBudgets {
     return ok(null);
   }
 
-  /** Writes decided caps to the records, and confirms them. */
+  /** Writes decided caps to the records and confirms them to the ledger. */
   async record(project: ProjectRef, decided: readonly RecordedCap[]): Promise<void> {
     const { ledgers, writeCaps } = this.#dependencies;
     const { projectId } = project;
@@ -228,7 +226,7 @@ export class ContainerBudgets {
   }
 }
 
-/** A budget as a replacement of this version has made it: an answer that showed the next one would make that seem the caller's own. */
+/** Returns a budget as this replacement made it: a later version would seem the caller's own. */
 const asDecided = (
   { capCents, spendLimits, version }: Pick<NewProjectBudget, "capCents" | "spendLimits" | "version">,
   shown: ContainerBudget,
@@ -248,7 +246,7 @@ interface LiveAgent {
   readonly policy: { readonly budgetCents: number };
 }
 
-/** The ledger's word comes before the record's; an account that was closed just now has none of its own any more. */
+/** Returns an agent's budget, preferably from the ledger; an account that was just closed has none there. */
 const budgetIn = ({ agents }: TeamBudgetView, { _id, policy }: LiveAgent) => ({
   agentId: _id,
   budgetCents: agents[_id] ?? policy.budgetCents,

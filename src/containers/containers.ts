@@ -8,22 +8,21 @@ import { definedFields } from "../store/lists.ts";
 import type { KeyedMutex } from "../lib/keyed-mutex.ts";
 import type { Logos } from "./logos.ts";
 
-/** Live teams of a project: each read of its budget reads them all, and a replacement names them all. */
+/** Maximum live teams of a project: each read of its budget reads them all, and a replacement names them all. */
 export const LIVE_TEAMS_MAX = 1_000;
 
-/** Teams that were ever created in a project, archived ones included: its ledger remembers what was spent under each of them. */
+/** Maximum teams ever created in a project, including archived ones: its ledger keeps the spend of each. */
 const TEAMS_EVER_MAX = 2_000;
 
 export type ContainerKind = "project" | "team";
 
-/** A container that something new is for. */
+/** A container in which something is created. */
 export interface Parent {
   readonly kind: ContainerKind;
   readonly id: string;
   readonly archivedAt: Date | null;
 }
 
-/** Fields of a container that people choose. */
 export interface ContainerFields {
   readonly name?: string | undefined;
   readonly description?: string | null | undefined;
@@ -40,9 +39,9 @@ export interface ContainersDependencies {
 }
 
 /**
- * Projects and teams after they were made. What is put into a container writes to the container's own record in the same
- * transaction (`enter`), and so does archiving it: of the two at once the database lets one commit first, the other sees what it
- * did. So an archived container never contains anything live.
+ * Existing projects and teams. A create in a container writes to the container's own record in the same transaction
+ * (`enter`), and so does its archival: the database lets one of the two commit first, and the other sees its effect. So
+ * an archived container never contains anything live.
  */
 export class Containers {
   readonly #dependencies: ContainersDependencies;
@@ -51,9 +50,11 @@ export class Containers {
     this.#dependencies = dependencies;
   }
 
-  /** Enters a container in the transaction that creates something inside; false if it is archived. */
+  /**
+   * Writes to a container's record in the transaction that creates something inside; returns false if it is archived.
+   */
   async enter({ id, kind }: Parent, session: ClientSession): Promise<boolean> {
-    // Counting is what makes it a write; an update that changes nothing would conflict with no archive.
+    // The counter makes this a write; an update without a change would not conflict with an archival.
     const entered = await this.#of(kind).updateOne(
       { _id: id, archivedAt: null },
       { $inc: { childrenCreated: 1 } },
@@ -63,8 +64,8 @@ export class Containers {
   }
 
   /**
-   * Returns the refusal of one more team, in its transaction, after `enter` has put concurrent ones in conflict: so
-   * exactly as many are created as there is room for. Without a session it is a check in advance.
+   * Returns the refusal of one more team. Within the creating transaction, after `enter` has made concurrent creates
+   * conflict, it is exact; without a session it is only a check in advance.
    */
   async teamCapacityRefusal(projectId: string, session?: ClientSession): Promise<Refusal | null> {
     const { projects, teams } = this.#dependencies.collections;
@@ -76,7 +77,7 @@ export class Containers {
     return others < TEAMS_EVER_MAX ? null : refusal("PROJECT_FULL");
   }
 
-  /** A partial change: what is left out stays, null clears. An archived container takes none, not even an empty one. */
+  /** Changes the given fields; null clears one. Refuses any change of an archived container, even an empty one. */
   async change(
     kind: ContainerKind,
     target: ContainerDocument,
@@ -98,7 +99,7 @@ export class Containers {
     return mutex.run(_id, () => transaction(change));
   }
 
-  /** Archives for good what has no live children; the record of one that is archived already stays as it is. */
+  /** Permanently archives a container without live children; an archived one stays unchanged. */
   async archive(
     kind: ContainerKind,
     target: ContainerDocument,
@@ -121,7 +122,7 @@ export class Containers {
     return mutex.run(_id, () => transaction(archive));
   }
 
-  /** A paused agent is live: it can be resumed. */
+  /** A paused agent is live, since it can be resumed. */
   async #hasLiveChildren(kind: ContainerKind, id: string, session: ClientSession): Promise<boolean> {
     const { agents, teams } = this.#dependencies.collections;
     const options = { session, projection: { _id: 1 } };
@@ -143,10 +144,9 @@ export class Containers {
   }
 }
 
-/** Audit values of an archive. */
 const ARCHIVED = { before: { state: "active" }, after: { state: "archived" } };
 
-/** Fields of a change in the audit log; the logo's hash stands for the logo. */
+/** Returns the fields of a change for the audit log; the logo's hash stands for the logo. */
 const shownOf = ({ color, description, logoHash, name }: ContainerDocument) => ({
   name,
   description,
@@ -154,5 +154,5 @@ const shownOf = ({ color, description, logoHash, name }: ContainerDocument) => (
   logoHash,
 });
 
-/** Lists show no rules and restrictions, which may be many times what they do show. */
+/** Projection of lists, which show no rules or restrictions; these may be many times larger than the rest. */
 export const WITHOUT_RULES = { approvalRules: 0, restrictions: 0 } as const;

@@ -4,9 +4,9 @@ import { readLogo, type LogoType } from "../contract/logo.ts";
 import { isDuplicateKey } from "../lib/duplicate-key.ts";
 import { hmacSha256 } from "../secrets/keyed-macs.ts";
 
-/** A tile's image, apart from the records that show it. Never changed: other bytes have another id. */
+/** A tile's image, stored apart from the records that show it. Immutable: other bytes have another id. */
 export interface LogoDocument extends Document {
-  /** The last part of its link: an HMAC of organization, type and the SHA-256 of the bytes. */
+  /** Last part of the image's link: an HMAC of organization, type and the SHA-256 of the bytes. */
   _id: string;
   organizationId: string;
   type: LogoType;
@@ -16,7 +16,7 @@ export interface LogoDocument extends Document {
 
 export interface LogosDependencies {
   readonly collection: Collection<LogoDocument>;
-  /** Makes links that can't be guessed, also not by who has the same image in another organization. */
+  /** Makes links unguessable, even to an organization that has the same image. */
   readonly key: KeyObject;
   readonly baseUrl: string;
   readonly clock: () => Date;
@@ -27,12 +27,12 @@ export interface LogoImage {
   readonly bytes: Uint8Array;
 }
 
-/** The path that logos are served under: not the API, since an `<img>` sends no credential. */
+/** Path that logos are served under. Outside the API, since an `<img>` sends no credentials. */
 export const LOGO_PATH = "/logos";
 
 /**
- * Logos of projects and teams: a data URL in, a link out. A holder of the link sees the image, and only a caller who may read the
- * record gets the link.
+ * Logos of projects and teams, received as data URLs and shown as links. The holder of a link sees the image; only a
+ * caller who may read the record gets the link.
  */
 export class Logos {
   readonly #dependencies: LogosDependencies;
@@ -45,11 +45,11 @@ export class Logos {
     return logoHash === null ? null : `${this.#dependencies.baseUrl}${LOGO_PATH}/${logoHash}`;
   }
 
-  /** Keeps an image that the contract has let in, once however often it comes; the answer names it in records. */
+  /** Stores an image that the contract allows, once per organization, and returns the hash that names it in records. */
   async keep(organizationId: string, dataUrl: string): Promise<string> {
     const { clock, collection, key } = this.#dependencies;
     const logo = readLogo(dataUrl);
-    if ("problem" in logo) throw new Error("a logo that the contract does not allow");
+    if ("problem" in logo) throw new Error("the logo violates the contract");
     const { bytes, type } = logo;
     const sha256 = createHash("sha256").update(bytes).digest("hex");
     const _id = hmacSha256(key, `${organizationId}/${type}/${sha256}`);
@@ -57,7 +57,7 @@ export class Logos {
     try {
       await collection.updateOne({ _id }, { $setOnInsert: document }, { upsert: true });
     } catch (error) {
-      // Another was keeping the same image at the same moment.
+      // A concurrent call stored the same image.
       if (!isDuplicateKey(error)) throw error;
     }
     return _id;

@@ -1,7 +1,7 @@
 import type { ContainerDocument } from "../store/documents.ts";
 import type { Logos } from "./logos.ts";
 
-/** The body of a create of a project or a team, by REST or, without the looks, as a tool. */
+/** Body of a create of a project or a team; as a tool without color and logo. */
 export interface NewContainer {
   readonly name: string;
   readonly description?: string | null | undefined;
@@ -10,7 +10,7 @@ export interface NewContainer {
   readonly idempotencyKey?: string | undefined;
 }
 
-/** Payload that a replay must repeat; an explicit default equals a missing one. */
+/** Returns the payload that a replay must repeat; an explicit default equals a missing field. */
 export const payloadOf = ({ color, description, logo, name }: NewContainer) => ({
   name,
   description: description ?? null,
@@ -18,10 +18,9 @@ export const payloadOf = ({ color, description, logo, name }: NewContainer) => (
   logo: logo ?? null,
 });
 
-/** Fields of a new container in the audit log. */
 export const createdOf = ({ description, name }: ContainerDocument) => ({ name, description });
 
-/** A container's record that has no proof yet, since its place is not known here. */
+/** A container's record without its proof, which needs the place. */
 type UnprovenContainer = Pick<
   ContainerDocument,
   | "_id"
@@ -35,7 +34,9 @@ type UnprovenContainer = Pick<
   | "state"
 >;
 
-/** A new container's record without its proof. Its logo is kept first: a record never names an image that is not there. */
+/**
+ * Returns a new container's record without its proof. Stores the logo first, so that no record names a missing image.
+ */
 export async function newContainer(
   id: string,
   organizationId: string,

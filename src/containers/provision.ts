@@ -19,8 +19,8 @@ export interface ProvisioningDependencies {
 }
 
 /**
- * Creates the default project and team and the treasury, then marks the organization ready. Repeatable. Throws, having done
- * nothing, where there is no such organization, or its default project and team are others: the ids come through Temporal.
+ * Creates the default project, team and treasury, then marks the organization ready. Repeatable. Throws without any
+ * effect if the organization does not exist or has other defaults, since the ids come through Temporal.
  */
 export async function provisionOrganization(
   { accessProofs, auditLog, db, ledgerStarter, treasuries }: ProvisioningDependencies,
@@ -53,7 +53,7 @@ export async function provisionOrganization(
   await projects.updateOne({ _id: projectId }, { $setOnInsert: project }, { upsert: true });
   await teams.updateOne({ _id: teamId }, { $setOnInsert: team }, { upsert: true });
   await treasuries.record(organizationId);
-  // The first entry of its chain, before anything else can be done in it.
+  // First entry of the organization's chain, before anything else can happen in it.
   await auditLog.append(creationOf(organization));
   await organizations.updateOne(
     { _id: organizationId },
@@ -61,7 +61,7 @@ export async function provisionOrganization(
   );
 }
 
-/** The part of an organization's record that is of interest here; the server writes it. */
+/** Fields of an organization's record that provisioning reads; the server writes them. */
 interface ProvisionedOrganization {
   readonly _id: string;
   readonly defaultProjectId: string;

@@ -17,16 +17,15 @@ import type { Collections } from "../store/collections.ts";
 
 const DAY_MS = 86_400_000;
 
-/** Raises that an agent may ask for in 24 hours. */
+/** Maximum raises that an agent may request in 24 hours. */
 const REQUESTS_PER_DAY = 5;
 
-/** Age up to which a grant that was interrupted is finished by whoever reads it. */
+/** Age up to which an interrupted grant is finished by the next reader. */
 const FINISHED_WITHIN_MS = DAY_MS;
 
-/** Age up to which a grant that met another change of limits is decided again on those. */
+/** Age up to which a grant that met another change of limits is decided again on the new limits. */
 const DECIDED_AGAIN_WITHIN_MS = 3_000;
 
-/** A raise as an agent asks for it. */
 export interface RaiseOrder {
   readonly amountCents: number;
   readonly reason: string;
@@ -34,7 +33,7 @@ export interface RaiseOrder {
   readonly idempotencyKey: string;
 }
 
-/** The end of a grant; left out: each limit's own window. */
+/** End of a grant; missing for each limit's own window. */
 export type GrantedUntil = Pick<RaiseDecision, "endsAt">;
 
 export interface RaiseRequestsDependencies {
@@ -46,7 +45,7 @@ export interface RaiseRequestsDependencies {
   readonly clock: () => Date;
 }
 
-/** Agents' requests for higher limits. One per agent is open at a time. */
+/** Agents' requests for higher limits; at most one per agent is pending. */
 export class RaiseRequests {
   readonly #dependencies: RaiseRequestsDependencies;
 
@@ -54,7 +53,7 @@ export class RaiseRequests {
     this.#dependencies = dependencies;
   }
 
-  /** Asks for a raise. A repeated request answers as its raise is now. */
+  /** Requests a raise. A repeated request returns its raise in the current state. */
   async request(
     agent: AgentDocument,
     order: RaiseOrder,
@@ -132,9 +131,9 @@ export class RaiseRequests {
   }
 
   /**
-   * The person's decision is recorded before the ledger takes it, under the request's id: a process that dies between the two has
-   * decided, and whoever comes next finishes it. It names the limits that it is decided on: a command that a stalled server submits
-   * after any of them was set, or after a later grant, raises nothing.
+   * Grants a raise. The person's decision is recorded under the request's id before the ledger applies it, so that the
+   * next reader finishes it if the process dies in between. The decision names the limits that it was based on: a
+   * command that a stalled server submits after one of them was set, or after a later grant, raises nothing.
    */
   async grant(
     request: RaiseRequestDocument,
@@ -151,7 +150,7 @@ export class RaiseRequests {
     for (let attempt = 1; ; attempt += 1) {
       const decision = open.decision ?? { by, at, endsAt, basis: await this.#basis(open) };
       if (attempt === 1) await audit.begin({ before: null, after: grantEntry(open, decision) });
-      // Its basis may have been read long after the person's decision.
+      // The basis of a new decision may have been read long after the person's decision.
       else if (!isFresh()) return refused(refusal("STALE_BUDGET"));
       const decided = open.decision === null ? await this.#change(open, { decision }) : open;
       if (decided === null) return refused(refusal("RAISE_ALREADY_RESOLVED"));
@@ -191,7 +190,7 @@ export class RaiseRequests {
     return ok(refusedOne);
   }
 
-  /** The request; one whose grant was interrupted, once it is finished. */
+  /** Returns the request; finishes an interrupted grant first. */
   async finished(request: RaiseRequestDocument): Promise<RaiseRequestDocument> {
     const { decision, status } = request;
     if (status !== "pending" || decision === null) return request;
@@ -200,7 +199,7 @@ export class RaiseRequests {
     return (await this.#finish(this.#genuine(request), decision)).request;
   }
 
-  /** `refusedAs`: the ledger raises nothing, and the request is open again. */
+  /** Applies a decision. `refusedAs`: the ledger raised nothing, and the request is open again. */
   async #finish(
     request: RaiseRequestDocument,
     { basis, by, endsAt }: RaiseDecision,
@@ -238,7 +237,7 @@ export class RaiseRequests {
     }
   }
 
-  /** As it was changed, by this call or by another one that has finished it first. */
+  /** Returns the changed request, whether this call changed it or another one finished it first. */
   async #resolved(
     request: RaiseRequestDocument,
     change: Partial<RaiseRequestDocument>,
@@ -248,7 +247,7 @@ export class RaiseRequests {
     return changed ?? (await raiseRequests.findOne({ _id: request._id })) ?? request;
   }
 
-  /** Replaces the record if it is pending under the same decision; null: it is not any more. */
+  /** Replaces the record if it is unchanged; null if it is not. */
   async #change(
     request: RaiseRequestDocument,
     change: Partial<RaiseRequestDocument>,
@@ -265,7 +264,7 @@ export class RaiseRequests {
     return this.#dependencies.accessProofs.proven("raiseRequest", request);
   }
 
-  /** A record that something else has changed raises nothing. */
+  /** Returns the request if it is genuine; one that something else has changed raises nothing. */
   #genuine(request: RaiseRequestDocument): RaiseRequestDocument {
     const genuine = this.#dependencies.accessProofs.genuine("raiseRequest", request);
     if (genuine === null) throw new Error(`the raise request ${request._id} is not as the service wrote it`);

@@ -17,7 +17,6 @@ import type { KeyedMutex } from "../lib/keyed-mutex.ts";
 import { contentHash } from "../lib/ids.ts";
 import { followedByLedger, REVISION } from "./approval-rules.ts";
 
-/** The current restrictions of a project, a team or an agent. */
 export interface VersionedRestrictions extends Restrictions {
   readonly version: number;
 }
@@ -30,7 +29,6 @@ export const restrictionsOf = (level: Pick<RuledDocument, "restrictions"> | null
   version: level?.restrictions?.version ?? FIRST_VERSION,
 });
 
-/** A level whose restrictions are replaced. */
 export type RestrictedTarget =
   | { readonly level: "project" | "team"; readonly record: ContainerDocument }
   | { readonly level: "agent"; readonly record: AgentDocument };
@@ -42,7 +40,7 @@ export interface RestrictionListsDependencies {
   readonly mutex: KeyedMutex;
 }
 
-/** The restrictions of projects and teams, in their records, and of agents, in records of their own: replaced whole. */
+/** Restrictions of projects and teams, in their records, and of agents, in separate records; replaced as a whole. */
 export class RestrictionLists {
   readonly #dependencies: RestrictionListsDependencies;
 
@@ -56,8 +54,8 @@ export class RestrictionLists {
   }
 
   /**
-   * Replaces the restrictions if they are at `version`, in one transaction. Resolves once the ledger takes no payment and no
-   * approval any more that was judged by older ones.
+   * Replaces the restrictions if they are at `version`, in one transaction. Resolves once the ledger accepts no payment
+   * and no approval that was judged by older ones.
    */
   async replace(
     target: RestrictedTarget,
@@ -75,7 +73,7 @@ export class RestrictionLists {
       if (found?.["archivedAt"]) return unchanged(refused(archived));
       const before = restrictionsOf(found);
       if (before.version !== version) return unchanged(refused(refusal("STALE_RESTRICTIONS")));
-      // Another transaction that replaces them at the same time conflicts with this one, and repeats.
+      // A concurrent replacement conflicts with this transaction and is repeated.
       const change = { $set: { restrictions }, $setOnInsert: { organizationId } };
       const options = { session, projection: REVISION, returnDocument: "after" } as const;
       const upsert = level === "agent";
@@ -95,7 +93,7 @@ export class RestrictionLists {
     await ledgers.submit(record, { kind: "follow_restrictions", agentId: record._id, version });
   }
 
-  /** Restrictions with the same hash are the same to the letter: prepared ones are cached by it (src/payments/rules). */
+  /** Restrictions with the same hash are identical, since prepared ones are cached by it (src/payments/rules). */
   #stored(
     level: RestrictedTarget["level"],
     _id: string,

@@ -17,27 +17,25 @@ export type ApiKeyKind = keyof typeof API_KEY_PREFIXES;
 
 const KINDS: readonly ApiKeyKind[] = ["agent", "organization"];
 
-/** 40 characters of 62 carry 238.2 bits. */
+/** 40 base62 characters carry 238.2 bits. */
 const RANDOM_LENGTH_CHARACTERS = 40;
 const CHECKSUM_LENGTH_CHARACTERS = 6;
 const BODY = new RegExp(`^[0-9A-Za-z]{${RANDOM_LENGTH_CHARACTERS + CHECKSUM_LENGTH_CHARACTERS}}$`);
 
-/** Bytes from here up would make the first letters of the alphabet likelier, so they are thrown away. */
+/** Bytes from this value on are discarded: they would make the first letters of the alphabet more likely. */
 const UNBIASED_BYTE_LIMIT = 256 - (256 % ALPHABET.length);
 const DRAW_SIZE_BYTES = 64;
-/** 3 % of the bytes are thrown away: a source that needs a third draw is broken in all likelihood. */
+/** Maximum draws. 3 % of the bytes are discarded, so a source that needs a third draw is almost certainly broken. */
 const MAX_DRAWS = 16;
 
-/** A source of random bytes, such as `randomBytes` of node:crypto. */
 export type RandomBytes = (sizeBytes: number) => Uint8Array;
 
-/** Makes a new key value of a kind from injected randomness. */
 export function formatApiKey(kind: ApiKeyKind, randomBytes: RandomBytes): string {
   const payload = API_KEY_PREFIXES[kind] + randomBase62(RANDOM_LENGTH_CHARACTERS, randomBytes);
   return payload + checksum(payload);
 }
 
-/** The kind of a well-formed key value, or null. Says nothing about whether the key was ever issued. */
+/** Returns the kind of a well-formed key value, or null. Does not tell whether the key was ever issued. */
 export function classifyApiKey(value: string): ApiKeyKind | null {
   const kind = KINDS.find((each) => value.startsWith(API_KEY_PREFIXES[each]));
   if (kind === undefined || !BODY.test(value.slice(API_KEY_PREFIXES[kind].length))) return null;
@@ -60,7 +58,7 @@ function randomBase62(lengthCharacters: number, randomBytes: RandomBytes): strin
   throw new Error("The source of random bytes does not look random.");
 }
 
-/** CRC-32 of the text in base 62; every key's text is ASCII, so a character is a byte. */
+/** Returns the CRC-32 of the text in base 62. Keys are ASCII, so a character is a byte. */
 function checksum(text: string): string {
   let rest = crc32(text);
   let digits = "";
@@ -79,7 +77,9 @@ const CRC_TABLE: readonly number[] = Array.from({ length: 256 }, (_, index) => {
   return remainder >>> 0;
 });
 
-/** The IEEE polynomial, by table: node:zlib has it from Node 22 only, and the domain imports no builtin. */
+/**
+ * Computes CRC-32 (IEEE polynomial) by table: node:zlib has it only from Node 22, and the domain imports no builtin.
+ */
 function crc32(text: string): number {
   let remainder = 0xffffffff;
   for (let index = 0; index < text.length; index += 1) {
@@ -90,12 +90,12 @@ function crc32(text: string): number {
 
 const CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
 const [DASH, ZERO, NINE, LETTER_A] = [0x2d, 0x30, 0x39, 0x61];
-/** A ULID has 130 bits, two more than a UUID. */
+/** Spare bits of a ULID: it has 130, a UUID 128. */
 const ULID_SPARE_BITS = 2;
 
 /**
- * The id of the key that an agent is created with, made of the agent's own: however often the create is begun again, it
- * is the same key. It sorts by time as all do, since a UUID of version 7 begins with its time as a ULID does.
+ * Returns the id of the key that an agent is created with, derived from the agent's id, so that repeated creates yield
+ * the same key. Sorts by time like other ids, since a version 7 UUID begins with its time as a ULID does.
  */
 export function firstKeyId(agentId: string): string {
   let digits = "";

@@ -1,60 +1,59 @@
 /**
- * Decides when a person is mailed about payments on hold. Each payment has a mail of its own while the hour has room
- * for all that wait; otherwise they are collected into one digest, sent as soon as there is room for one mail. Pure:
- * a workflow keeps the state and sends the mails.
+ * Decides when a person is mailed about held payments. Each payment gets a mail of its own while the hour's limit has
+ * room for all that wait; otherwise they are collected into one digest, sent as soon as there is room for one mail.
+ * Pure: a workflow keeps the state and sends the mails.
  */
 
 const HOUR_MS = 3_600_000;
 
-/** Maximum number of mails to one person within any hour. */
+/** Maximum mails to one person within any hour. */
 export const MAILS_PER_HOUR_MAX = 10;
 
-/** Maximum number of people of one organization who are mailed: each costs a signal for every batch of payments on hold. */
+/** Maximum people of one organization who are mailed: each costs a signal for every batch of held payments. */
 export const MAILED_PEOPLE_MAX = 50;
 
-/** Pauses after failed tries; the last one repeats. */
+/** Pauses after failed attempts; the last one repeats. */
 const RETRY_PAUSES_MS = [5_000, 15_000, 45_000, 135_000, 405_000, 900_000] as const;
 
-/** Maximum number of failed tries in a row before what waits is dropped: about a day. */
+/** Maximum failed attempts in a row before waiting mails are dropped: about a day. */
 export const MAIL_TRIES_MAX = 100;
 
 export interface HeldPayment {
   readonly approvalId: string;
-  /** Epoch milliseconds. */
   readonly heldAt: number;
 }
 
-/** A period of epoch milliseconds, both ends included. */
+/** A period in epoch milliseconds, both ends inclusive. */
 export interface Period {
   readonly since: number;
   readonly through: number;
 }
 
-/** A mail about one payment, or about all that were put on hold in a period and are undecided when it is sent. */
+/** A mail about one payment, or about all payments held in a period that are undecided when the mail is sent. */
 export type ApprovalMail =
   ({ readonly kind: "single" } & HeldPayment) | ({ readonly kind: "digest" } & Period);
 
 /**
- * `withdrawn`: nothing of it is undecided any more; `refused`: the mail server takes no mail for the address; `unwanted`: the person has
- * left, may not decide, or has switched mails off; `unsent`: it is tried again.
+ * `withdrawn`: everything in the mail has been decided. `refused`: the mail server accepts no mail for the address.
+ * `unwanted`: the person has left, may not decide, or has switched mails off. `unsent`: to be retried.
  */
 export const APPROVAL_MAIL_ENDS = ["sent", "refused", "withdrawn", "unwanted", "unsent"] as const;
 export type ApprovalMailEnd = (typeof APPROVAL_MAIL_ENDS)[number];
 
 interface CountedMail {
   readonly at: number;
-  /** Null: a digest. */
+  /** Null for a digest. */
   readonly approvalId: string | null;
 }
 
 export interface ApprovalMailState {
   /** Payments to be mailed one by one, no more than the hour has room for. */
   readonly waiting: readonly HeldPayment[];
-  /** Period that the next digest covers; null: none is collected. */
+  /** Period that the next digest covers; null if none is collected. */
   readonly digest: Period | null;
-  /** Mails of the last hour, oldest first, the one being sent included. */
+  /** Mails of the last hour, oldest first, including the one being sent. */
   readonly counted: readonly CountedMail[];
-  /** Failed tries in a row. */
+  /** Failed attempts in a row. */
   readonly failures: number;
   /** Epoch milliseconds before which nothing is sent. */
   readonly pausedUntil: number;
@@ -74,7 +73,7 @@ export type NextStep =
   /** Ends the workflow: nothing waits, and no mail counts any more. */
   | { readonly kind: "end" };
 
-/** Adds payments that were put on hold. One that waits, or was mailed within the hour, is not added again. */
+/** Adds held payments, except those that already wait or were mailed within the hour. */
 export function withHeld(
   state: ApprovalMailState,
   held: readonly HeldPayment[],
@@ -98,7 +97,7 @@ export function nextStep(state: ApprovalMailState, now: number): NextStep {
   return until > now ? { kind: "wait", until } : { kind: "send", mail };
 }
 
-/** The state while a mail is being sent: it counts from now on. */
+/** Returns the state while a mail is being sent, which counts from now on. */
 export function sending(state: ApprovalMailState, mail: ApprovalMail, now: number): ApprovalMailState {
   const isSingle = mail.kind === "single";
   return {
@@ -109,7 +108,7 @@ export function sending(state: ApprovalMailState, mail: ApprovalMail, now: numbe
   };
 }
 
-/** The state after the mail that was being sent has ended so. */
+/** Returns the state after the mail being sent has ended with `end`. */
 export function ended(
   state: ApprovalMailState,
   mail: ApprovalMail,
@@ -135,7 +134,7 @@ function nextMail({ digest, waiting }: ApprovalMailState): ApprovalMail | null {
   return digest === null ? null : { kind: "digest", ...digest };
 }
 
-/** Moves what waits into the digest if there is one already, or if the hour has no room for so many mails. */
+/** Moves waiting payments into the digest if there is one, or if the hour has no room for all of them. */
 function collected(state: ApprovalMailState, now: number): ApprovalMailState {
   const { digest, waiting } = state;
   const room = MAILS_PER_HOUR_MAX - recentMails(state, now).length;

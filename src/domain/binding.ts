@@ -4,10 +4,10 @@ export interface Bound {
   readonly ids: readonly string[];
 }
 
-/** Part of its organization that a caller may act in. */
+/** The part of its organization that a caller may act in. */
 export type Binding = { readonly type: "organization" } | Bound;
 
-/** The project and team that a record belongs to. A project belongs to itself and to no team. */
+/** Project and team of a record. A project belongs to itself and to no team. */
 export interface ContainerRef {
   readonly projectId: string;
   readonly teamId: string | null;
@@ -19,21 +19,21 @@ export function covers(binding: Binding, container: ContainerRef): boolean {
   return id !== null && binding.ids.includes(id);
 }
 
-/** Filter of a list of records that name their project and team. */
+/** Filter of a list of records that have a project and a team. */
 export interface BindingFilter {
   readonly projectId?: readonly string[];
   readonly teamId?: readonly string[];
 }
 
-/** Part of its organization that a list may show, for records of each kind. */
+/** The part of its organization that a list may show, for each kind of record. */
 export interface Reach {
-  /** Teams, and agents, payments, approvals: they name their project, and their team. */
+  /** Filter for teams, agents, payments and approvals. */
   readonly bindingFilter: BindingFilter;
-  /** Null: all. */
+  /** Projects to list; null for all. */
   readonly projects: readonly string[] | null;
 }
 
-/** A caller that is bound to teams lists no projects, not even those of the teams. */
+/** Returns a binding's reach. A caller that is bound to teams lists no projects, not even those of the teams. */
 export function reachOf(binding: Binding): Reach {
   switch (binding.type) {
     case "organization":

@@ -1,6 +1,5 @@
 /**
- * The closed table of error codes: every refusal that can
- * leave the service has its code, HTTP status and default public message here and nowhere else.
+ * All error codes, with HTTP status and default public message. Every refusal that leaves the service has one of them.
  */
 export const ERRORS = {
   VALIDATION_FAILED: {
@@ -235,32 +234,31 @@ export const ERRORS = {
 export type ErrorCode = keyof typeof ERRORS;
 
 export interface ValidationIssue {
-  /** Dotted path in the body, the query or a tool's arguments: `binding.id`. */
+  /** Dotted path in the body, the query or a tool's arguments, such as `binding.id`. */
   readonly path: string;
   readonly message: string;
 }
 
-/** A refusal as a value. `message` is for the public; it never carries text from outside unescaped. */
+/** A refusal as a value. `message` is public and never contains unescaped text from outside. */
 export interface Refusal {
   readonly code: ErrorCode;
   readonly message: string;
-  /** The part of `message` that is specific to this refusal, as a sentence. */
+  /** The part of `message` specific to this refusal, as a sentence. */
   readonly detail?: string;
-  /** Overrides the table's status where one code has two (a refused factor: 401 at sign-in). */
+  /** Overrides the table's status if a code has two (a refused factor: 401 at sign-in). */
   readonly status?: number;
   readonly issues?: readonly ValidationIssue[];
   readonly requiredScope?: string;
   readonly retryAfterSeconds?: number;
-  /** Children that a full replacement does not name, and what it names and has not. */
+  /** Children that a full replacement omits; `unknown` are those it names that don't exist. */
   readonly missing?: readonly string[];
   readonly unknown?: readonly string[];
   /** Message that the owner of wallets has to sign. */
   readonly challenge?: string;
-  /** The organizations to choose from. */
   readonly organizations?: readonly { readonly id: string; readonly name: string }[];
 }
 
-/** Builds a refusal with the table's message unless a better one is given. */
+/** Builds a refusal, by default with the table's message. */
 export function refusal(
   code: ErrorCode,
   message?: string,

@@ -5,7 +5,6 @@ import { type Approval, HELD_REVISION, type Payment } from "./ledger/payment.ts"
 import type { Warning } from "./ledger/thresholds.ts";
 import { utcDate } from "./ledger/usage.ts";
 
-/** The events that the service publishes. */
 export const EVENT_TYPES = [
   "transaction.completed",
   "transaction.denied",
@@ -31,7 +30,7 @@ export const EVENT_TYPES = [
 ] as const;
 export type EventType = (typeof EVENT_TYPES)[number];
 
-/** Events of an agent's own life, and the state that each leaves it in. */
+/** Events of an agent's lifecycle, with the resulting state. */
 export const LIFECYCLE_EVENTS = {
   "agent.paused": "paused",
   "agent.resumed": "active",
@@ -39,17 +38,17 @@ export const LIFECYCLE_EVENTS = {
 } as const satisfies Partial<Record<EventType, AgentLifecycle>>;
 export type LifecycleEventType = keyof typeof LIFECYCLE_EVENTS;
 
-/** Something that became of an agent itself. Kept by its actor until it is known to be in the journal. */
+/** An event of an agent's lifecycle, kept by its actor until known to be in the journal. */
 export interface LifecycleEvent {
   /** Stable across republications. */
   readonly id: string;
   readonly type: LifecycleEventType;
   readonly at: number;
-  /** The actor's revision that brought it. */
+  /** Revision of the actor at the event. */
   readonly revision: number;
 }
 
-/** Something that became of a payment, and the payment as it was then. */
+/** An event of a payment, with the payment as of the event. */
 export interface PaymentEvent {
   readonly id: string;
   readonly type: Extract<EventType, `${"transaction" | "approval" | "authorization"}.${string}`>;
@@ -58,14 +57,14 @@ export interface PaymentEvent {
   readonly answer?: NetworkAnswer;
 }
 
-/** A payment has brought a limit to a threshold. The event is about the limit, and has nothing of the payment. */
+/** An event for a limit that a payment has brought to a threshold. Contains nothing of the payment. */
 export interface WarningEvent {
   readonly id: string;
   readonly type: "budget.threshold_reached";
   readonly warning: Warning;
 }
 
-/** A warning is told once in a window; of a limit without windows once, and again where its amount has changed. */
+/** Returns the warnings' events, with ids unique per window or, without windows, per amount of the limit. */
 export function warningEvents(
   { agentId, projectId, teamId }: AgentProfile,
   { warnings = [] }: Payment,
@@ -81,25 +80,25 @@ export function warningEvents(
 
 export const createdEventId = (agentId: string): string => `evt_${agentId}_created`;
 
-/** Revisions of an agent, and those of its account, only rise, so an id is never given twice. */
+/** Returns an event's id. Revisions of an agent and of its account only rise, so an id is never reused. */
 export const lifecycleEventId = (agentId: string, of: "agent" | "account", revision: number): string =>
   `evt_${agentId}_${of}_${revision}`;
 
-/** Ends of a payment on hold that neither policy nor a person has decided: nobody may decide it any more. */
+/** Denials of held payments that neither policy nor a person decided. */
 const CANCELLED: readonly string[] = ["CANCELLED_BY_AGENT", "AGENT_ARCHIVED"];
 
 /**
- * Everything that has fired for a payment by now. It follows from the payment alone: whichever process publishes it, at whichever of its
- * revisions, writes the same events under the same ids, and none is lost where a revision was never written.
+ * Returns every event of a payment so far. Depends only on the payment: whichever process publishes it, at any
+ * revision, writes the same events under the same ids, and none is lost if a revision was never written.
  *
- * `retainedSince`, epoch milliseconds: events that fired before were published then, and may have been removed since: published
- * again, they would be delivered again.
+ * `retainedSince`, in epoch milliseconds: earlier events were published at their time and may have been removed since.
+ * Publishing them again would deliver them again.
  */
 export function paymentEvents(payment: Payment, retainedSince: number | null = null): PaymentEvent[] {
   const { approval, createdAt, denial, deniedAt, request, status } = payment;
   const fired: PaymentEvent[] = [];
   const ids = new Set<string>();
-  /** Fires once for each gross sum, or each request of the network; null: once at all. */
+  /** Fires an event once per gross sum or network request; null: once at all. */
   const fire: Fire = (type, at, as = payment, of = null) => {
     const isAnswer = of !== null && typeof of === "object";
     const suffix = isAnswer
@@ -136,7 +135,7 @@ type Fire = (
   of?: number | NetworkAnswer | null,
 ) => void;
 
-/** Fires what bookings have brought, each with the payment as it was then. */
+/** Fires the events of bookings, each with the payment as of the booking. */
 function fireBooked(payment: Payment, fire: Fire): void {
   for (const { as, before, booking } of bookingSteps(payment)) {
     const { at, breaches, creditedMc, disputedMc } = booking;
@@ -156,7 +155,7 @@ function undecided({ policyVersion: _whenApproved, proof: _decision, ...approval
   return { ...approval, resolution: null, resolvedAt: null, resolvedBy: null, feedback: null };
 }
 
-/** A held payment as it was while undecided. */
+/** Returns a held payment as it was while undecided. */
 function asRequested(payment: Payment): Payment {
   const { windowAt: _whenApproved, ...made } = payment;
   const { approval } = payment;

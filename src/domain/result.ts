@@ -1,6 +1,6 @@
 import type { Refusal } from "./errors.ts";
 
-/** Result of an operation: a value, or a refusal from the closed table of errors. */
+/** Result of an operation: a value, or a refusal from the table of errors. */
 export type Result<T> =
   { readonly ok: true; readonly value: T } | { readonly ok: false; readonly refusal: Refusal };
 

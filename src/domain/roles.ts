@@ -1,4 +1,4 @@
-/** Roles of people, the least first. An auditor reads and changes nothing. */
+/** Roles of people, lowest first. An auditor reads and changes nothing. */
 export const ROLES = ["auditor", "member", "admin", "owner"] as const;
 export type Role = (typeof ROLES)[number];
 

@@ -1,4 +1,4 @@
-/** The task queue of all workflows and activities, unless `TEMPORAL_TASK_QUEUE` names another. */
+/** Task queue of all workflows and activities, unless `TEMPORAL_TASK_QUEUE` names another. */
 export const DEFAULT_TASK_QUEUE = "agent-spending-control";
 
 /** Custom search attributes, registered by temporal-dev.yaml; operators filter by them in the Temporal UI. */

@@ -2,7 +2,7 @@
 
 export const DELIVERY_WORKFLOW = "delivery";
 
-/** A delivery that is sent again after its end runs once more, under a name of its own. */
+/** Returns the workflow id of a delivery's run; each redelivery is a run with its own id. */
 export const deliveryWorkflowId = ({ deliveryId, run }: Pick<DeliveryInput, "deliveryId" | "run">): string =>
   run === 1 ? `delivery/${deliveryId}` : `delivery/${deliveryId}/${run}`;
 
@@ -11,16 +11,16 @@ export interface DeliveryInput {
   readonly organizationId: string;
   readonly endpointId: string;
   readonly eventType: string;
-  /** Asked for by a person who waits for its answer. */
+  /** Whether a person requested the delivery and waits for its result. */
   readonly isTest: boolean;
   /** Number of the run, from 1; a redelivery starts the next. */
   readonly run: number;
 }
 
-/** `superseded`: another run of the delivery has taken over, or its record is no longer kept. */
+/** `superseded`: another run of the delivery has taken over, or its record is no longer retained. */
 export type DeliveryEnd = "succeeded" | "failed" | "dropped" | "superseded";
 
-/** Sent when the endpoint was disabled or deleted: nothing more is sent. */
+/** Signals that the endpoint was disabled or deleted, so that nothing more is sent. */
 export const DROPPED_SIGNAL = "dropped";
 
 export const SECRET_EXPIRY_WORKFLOW = "secretExpiry";
@@ -29,11 +29,10 @@ export const secretExpiryWorkflowId = ({
   secretId,
 }: Pick<SecretExpiryInput, "secretId" | "expiresAt">): string => `webhook-secret/${secretId}/${expiresAt}`;
 
-/** A secret that is being rotated, and when it signs no more. */
+/** A secret that is being rotated out, and when it stops signing. */
 export interface SecretExpiryInput {
   readonly endpointId: string;
   readonly secretId: string;
-  /** Epoch milliseconds. */
   readonly expiresAt: number;
 }
 
@@ -46,7 +45,7 @@ export interface ReplayInput {
   readonly replayId: string;
 }
 
-/** One per task queue: keeps events watched while there is a worker. */
+/** Watches for events while there is a worker. One per task queue and kind of watch. */
 export const WATCH_WORKFLOW = "watch";
 export const WATCHES = ["events", "deposits", "networks"] as const;
 export type Watch = (typeof WATCHES)[number];

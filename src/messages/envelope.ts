@@ -1,12 +1,15 @@
 /**
- * Envelopes bind what goes through Temporal to what it is for. The codec shows that a payload was made by this service and for this
- * workflow; the envelope, that it is this message or answer: no authentic payload passes for one of another kind.
+ * Envelopes bind a payload in Temporal to its purpose. The codec proves that this service made a payload for this
+ * workflow; the envelope proves that it is this message or answer, so that no authentic payload passes for one of
+ * another kind.
  */
 
-/** Why a payload was not taken. `unknown_key`: it names a master key that this process does not have. */
+/** Reason for refusing a payload. `unknown_key`: it names a master key that this process does not have. */
 export type PayloadRefusal = "unauthenticated" | "unknown_key" | "altered" | "misplaced";
 
-/** Stands for a payload that was refused, so that decoding never throws: the SDK would repeat a workflow's task for ever. */
+/**
+ * Placeholder for a refused payload, so that decoding never throws: the SDK would repeat a workflow's task for ever.
+ */
 export interface RefusedPayload {
   readonly refused: PayloadRefusal;
 }
@@ -23,23 +26,23 @@ interface AnswerEnvelope<T = unknown> {
   readonly result: T;
 }
 
-/** Purposes of messages and answers. */
+/** Returns the purpose of each kind of message and answer. */
 export const forStart = (workflowType: string): string => `start ${workflowType}`;
 export const forSignal = (name: string): string => `signal ${name}`;
 export const forQuery = (name: string): string => `query ${name}`;
 export const forActivity = (type: string): string => `activity ${type}`;
-/** Temporal takes an id once in a run, so an update is never decided twice in it. */
+/** Includes the update's id: Temporal accepts an id once per run, so no update is decided twice in a run. */
 export const forUpdate = (name: string, updateId: string): string => `update ${name} ${updateId}`;
 
 export type Opened<T> =
   { readonly ok: true; readonly value: T } | { readonly ok: false; readonly refused: PayloadRefusal };
 
-/** Arguments as they are sent: all of them in one payload, so that none can be replaced by itself. */
+/** Wraps all arguments in one payload, so that none can be replaced by itself. */
 export const enveloped = (purpose: string, args: readonly unknown[], sentAt?: number): [Envelope] => [
   { for: purpose, args, ...(sentAt === undefined ? {} : { sentAt }) },
 ];
 
-/** The envelope of a message that is for this purpose. */
+/** Opens a message, checking its purpose. */
 export function openMessage(purpose: string, received: readonly unknown[]): Opened<Envelope> {
   const [envelope] = received;
   if (received.length === 1 && isEnvelope(envelope) && envelope.for === purpose)
@@ -49,13 +52,13 @@ export function openMessage(purpose: string, received: readonly unknown[]): Open
 
 export const answered = (purpose: string, result: unknown): AnswerEnvelope => ({ answers: purpose, result });
 
-/** The answer to what had this purpose. */
+/** Opens an answer, checking the purpose of its message. */
 export function openAnswer<T>(purpose: string, received: unknown): Opened<T> {
   if (isAnswer<T>(received) && received.answers === purpose) return { ok: true, value: received.result };
   return { ok: false, refused: refusalOf(received) };
 }
 
-/** An authentic payload that is no such envelope is another message's. */
+/** Returns the refusal of a payload; an authentic one without the expected envelope is another message's. */
 const refusalOf = (value: unknown): PayloadRefusal => (isRefused(value) ? value.refused : "misplaced");
 
 const REFUSALS: ReadonlySet<unknown> = new Set<PayloadRefusal>([
@@ -71,7 +74,7 @@ const isFields = (value: unknown): value is Readonly<Record<string, unknown>> =>
 const isRefused = (value: unknown): value is RefusedPayload =>
   isFields(value) && REFUSALS.has(value["refused"]);
 
-/** An authentic answer to this purpose has the type that this service gave it. */
+/** The envelope's purpose implies the result's type, which the service itself wrote. */
 const isAnswer = <T>(value: unknown): value is AnswerEnvelope<T> =>
   isFields(value) && typeof value["answers"] === "string";
 

@@ -9,12 +9,11 @@ import type { RaiseBasis, Shortfall } from "../domain/ledger/raises.ts";
 import type { AccountSummary, Cap, AccountStatus, Totals } from "../domain/ledger/state.ts";
 import type { ShownSpendLimit } from "../domain/ledger/windows.ts";
 
-/** Names and payloads of the messages to a project's ledger; shared by the workflow and its callers. */
+/** Names and payloads of the messages to a project's ledger, shared by the workflow and its callers. */
 
 export const LEDGER_WORKFLOW = "ledger";
 export const ledgerWorkflowId = (projectId: string): string => `ledger/${projectId}`;
 
-/** The address of a ledger. */
 export interface ProjectRef {
   readonly organizationId: string;
   readonly projectId: string;
@@ -28,69 +27,73 @@ export interface LedgerInput {
 }
 
 export interface LedgerSettings {
-  /** Age at which an unconfirmed effect is executed by the ledger's sweep. */
+  /** Age at which the ledger's sweep executes an unconfirmed effect. */
   readonly sweepAfterSeconds: number;
-  /** Rolls over to a new run at this history length, or when the engine suggests it. */
+  /** History length at which the workflow continues as new, unless Temporal suggests it earlier. */
   readonly rollOverAfterEvents: number;
 }
 
-/** An update costs more the more events its run has, and a run is replayed whole where its worker was killed, so runs are short: some 100 updates. */
+/** Runs are short, about 100 updates: long histories slow updates, and a killed worker's runs are replayed. */
 export const LEDGER_SETTINGS: LedgerSettings = { sweepAfterSeconds: 10, rollOverAfterEvents: 500 };
 
 /**
- * Timeout of a ledger's workflow task. After a worker's death the project decides nothing until it is over; but the
- * replay of a run on a loaded worker has to finish within it, too.
+ * Timeout of a ledger's workflow task. After a worker's death the project decides nothing until it expires; but the
+ * replay of a run on a loaded worker also has to finish within it.
  */
 export const LEDGER_TASK_TIMEOUT_SECONDS = 2;
 
-/** The one update of a ledger: a batch of commands, judged one after another in one workflow task. */
+/** The only update of a ledger: a batch of commands, judged one after another in one workflow task. */
 export const LEDGER_SUBMIT_UPDATE = "submit";
 
-/** Commands that go in one update at the most: so many with a waiting caller, and as many confirmations. */
+/** Maximum commands with a waiting caller per update, and maximum confirmations. */
 export const LEDGER_BATCH_MAX = 128;
 export const LEDGER_CONFIRMATIONS_MAX = 128;
 
-/** Beyond so many changed accounts an update answers those that its commands name, and the ledger writes the others' records. */
+/**
+ * Maximum changed accounts in an update's response. Beyond it, the response holds only the accounts that its commands
+ * name, and the ledger writes the other records.
+ */
 export const LEDGER_SUMMARIES_MAX = 1_000;
 
-/** The ledger revisions that the sender of an update knows. */
+/** Ledger revisions that the sender of an update knows. */
 export interface KnownRevisions {
-  /** The newest revision that was seen: a ledger that is behind it was restored from a backup. */
+  /** Newest revision seen. A ledger behind it was restored from a backup. */
   readonly ledger: number;
-  /** The newest one that the records are known to show. */
+  /** Newest revision that the records are known to show. */
   readonly recorded: number;
-  /** Whether the records were read for this update: records that are behind the ledger's recorded revision were restored from a backup. */
+  /** Whether the records were read for this update; if behind the ledger's, they were restored from a backup. */
   readonly isRead: boolean;
 }
 
-/** Revisions of a caller that knows none. */
 export const NOTHING_KNOWN: KnownRevisions = { ledger: 0, recorded: 0, isRead: false };
 
 export interface LedgerSubmitResult {
-  /** The ledger's revision after this update. */
+  /** Ledger revision after this update. */
   readonly revision: number;
   /** Replies to the commands, in order. */
   readonly replies: readonly LedgerReply[];
-  /** Fill of the ledger. */
   readonly fill: Fill;
-  /** The accounts that have changed so that their agents' records are to follow; not those whose records the ledger writes. */
+  /** Changed accounts whose records the sender must write, without those that the ledger writes. */
   readonly accounts: readonly AccountSummary[];
-  /** Closed payments of each agent whose idempotency keys were evicted, by agent. */
+  /** Number of closed payments of each agent with evicted idempotency keys, by agent. */
   readonly closed: Readonly<Record<string, number>>;
-  /** The zone of its calendar, for a server with newer offsets to send them; left out of UTC, which has none. */
+  /** Zone of the calendar, so that a server with newer offsets sends them; missing for UTC, which has none. */
   readonly zone?: Omit<Zone, "segments">;
 }
 
-/** An agent's account as of `now`; with a payment, also what that would get. No effect. */
+/** Query of an agent's account as of `now`, and of what a given payment would get. Has no effect. */
 export const ACCOUNT_QUERY = "account";
 
 export interface AccountQueryInput {
   readonly agentId: string;
-  /** The caller's time: a query runs at the time of the ledger's last task, which may be long ago. */
+  /** The caller's time. A query runs at the time of the ledger's last task, which may be long ago. */
   readonly now: number;
-  /** The caller has checked the records for a similar payment, if a rule needs that, after flushing its confirmations to the ledger. */
+  /**
+   * Payment to assess. The caller has flushed its confirmations to the ledger and then, if a rule needs it, checked the
+   * records for a similar payment.
+   */
   readonly payment?: AssessedPayment | null;
-  /** An amount whose shortfalls are asked for. */
+  /** Amount to report shortfalls for. */
   readonly raiseMc?: number;
 }
 
@@ -108,21 +111,21 @@ export interface AccountView {
   /** Limits without room for `raiseMc`. */
   readonly shortfalls: readonly Shortfall[];
   readonly raiseBasis: RaiseBasis;
-  /** The least that any limit of an amount leaves at all levels, but for that of one payment. */
+  /** Minimum remaining amount over all limits and levels, except the limit per payment. */
   readonly spendableCents: number;
   readonly spendLimits: readonly ShownSpendLimit[];
   readonly team: LevelRest;
   readonly project: LevelRest;
 }
 
-/** Rest of the cap and limits of a team or project. */
+/** Remaining cap and limits of a team or project. */
 export interface LevelRest {
-  /** Rest of the cap; null if there is none. */
+  /** Remaining cap; null if there is none. */
   readonly remainingCents: number | null;
   readonly spendLimits: readonly ShownSpendLimit[];
 }
 
-/** The caps of a project and its teams, and what was used under them. No effect. */
+/** Query of the caps of a project and its teams, and their usage. Has no effect. */
 export const CAPS_QUERY = "caps";
 
 export interface LevelView {
@@ -130,12 +133,12 @@ export interface LevelView {
   readonly totals: Totals;
 }
 
-/** A level with its spend limits in the windows of the query's time. */
+/** A level with its spend limits in the windows at the query's time. */
 export interface BudgetView extends LevelView {
   readonly spendLimits: readonly ShownSpendLimit[];
 }
 
-/** The caller's time: see `AccountQueryInput`. */
+/** See `AccountQueryInput` for `now`. */
 export interface CapsQueryInput {
   readonly now: number;
 }
@@ -147,11 +150,11 @@ export interface TeamBudgetQueryInput extends CapsQueryInput {
 export interface CapsView {
   readonly calendar: Calendar;
   readonly project: BudgetView;
-  /** Teams that are not named have no cap, and version 1, and nothing was used under them. */
+  /** Teams that are missing have no cap, version 1 and no usage. */
   readonly teams: Readonly<Record<string, BudgetView>>;
 }
 
-/** A team's budget at one moment, so that its version is that of the agents' budgets beside it. No effect. */
+/** Query of a team's budget at one moment, consistent with its agents' budgets. Has no effect. */
 export const TEAM_BUDGET_QUERY = "teamBudget";
 
 export interface TeamBudgetView extends BudgetView {
@@ -159,7 +162,6 @@ export interface TeamBudgetView extends BudgetView {
   readonly agents: Readonly<Record<string, number>>;
 }
 
-/** Operators' view in the Temporal UI. */
 export const LEDGER_STATE_QUERY = "state";
 
 export interface LedgerStateView extends CapsView {
@@ -167,19 +169,19 @@ export interface LedgerStateView extends CapsView {
   readonly droppedAccounts: number;
   readonly openPayments: number;
   readonly closedKeys: number;
-  /** An upper bound of the bytes that its state takes. */
+  /** Upper bound of the state's size in bytes. */
   readonly weightBytes: number;
   readonly fill: Fill;
-  /** The ledger's revision, and the newest that its records are known to show. */
+  /** The ledger's revision, and the newest one that its records are known to show. */
   readonly revision: number;
   readonly recordedRevision: number;
 }
 
-/** Accounts with everything that is open, in the order of their agents' ids, so many at a time. For reconciliation with the records. */
+/** Query of accounts with everything open, in pages ordered by agent id, for reconciliation with the records. */
 export const SNAPSHOT_QUERY = "snapshot";
 
 export interface SnapshotQueryInput {
-  /** The last agent of the page before; null: the first page. */
+  /** Last agent of the previous page; null for the first page. */
   readonly after: string | null;
   readonly limit: number;
 }
@@ -188,7 +190,7 @@ export interface AccountSnapshot extends AccountSummary {
   readonly teamId: string;
   readonly name: string;
   readonly keyId: string | null;
-  /** The newest revision that the agent's record is known to show. */
+  /** Newest revision that the agent's record is known to show. */
   readonly confirmedRevision: number;
   readonly sequence: number;
   readonly open: readonly OpenPaymentSnapshot[];
@@ -205,27 +207,25 @@ export interface LevelSnapshot extends LevelView {
   readonly teamId: string | null;
   readonly recordedCapVersion: number;
   readonly rulesVersion: number;
-  /** Totals of live accounts; the rest of `totals` is of dropped ones. */
+  /** Totals of live accounts; the difference to `totals` belongs to dropped ones. */
   readonly accounts: Totals;
 }
 
 export interface SnapshotPage {
   readonly accounts: readonly AccountSnapshot[];
-  /** All levels at this moment, with the number of dropped accounts. */
+  /** All levels at this moment, and the number of dropped accounts. */
   readonly levels: readonly LevelSnapshot[];
   readonly droppedAccounts: number;
-  /** Whether there are more after these. */
   readonly hasMore: boolean;
 }
 
-/** The result of executing a payment once. */
+/** Result of executing a payment once. */
 export interface Execution {
   readonly transactionId: string;
   /** Revision whose effects are all done; 0 if some are not, so that the payment is executed again. */
   readonly revision: number;
-  /** The rail's, if it was called. */
+  /** The rail's outcome, if the rail was called. */
   readonly outcome: { readonly result: RailOutcome; readonly at: number } | null;
-  /** An attempt has failed. */
   readonly hasFailed?: true;
 }
 
@@ -234,7 +234,7 @@ export interface ExecutionResult extends Execution {
   readonly payment: Payment;
 }
 
-/** The confirmation of it for the ledger. */
+/** Returns the ledger's confirmation of an execution. */
 export const confirmationOf = (
   agentId: string,
   { outcome, revision, transactionId }: Execution,

@@ -1,26 +1,25 @@
 import type { ApprovalMail, ApprovalMailState } from "../domain/approval-mails.ts";
 
-/** Names and payloads of the workflows that mail: an invite, or a person about payments on hold. */
+/** Names and payloads of the workflows that send mail: an invite, or news of held payments to a person. */
 
 export const INVITE_MAIL_WORKFLOW = "inviteMail";
 export const inviteMailWorkflowId = ({ inviteId }: Pick<InviteMailInput, "inviteId">): string =>
   `invite-mail/${inviteId}`;
 
-/** Neither the address nor the link is in it: the link lies sealed in the invite's record. */
+/** Contains neither the address nor the link, which is sealed in the invite's record. */
 export interface InviteMailInput {
   readonly inviteId: string;
   readonly organizationId: string;
 }
 
 /**
- * `refused`: the mail server takes none for this address, for good; `expired`: it took none as long as the invite was good; `gone`: the
- * invite was accepted, withdrawn or replaced meanwhile.
+ * `refused`: the mail server permanently rejects this address. `expired`: the mail server accepted no mail while the
+ * invite was valid. `gone`: the invite was accepted, withdrawn or replaced meanwhile.
  */
 export type InviteMailEnd = "mailed" | "refused" | "expired" | "gone";
 
 export const APPROVAL_MAILS_WORKFLOW = "approvalMails";
 
-/** A person of an organization. */
 export interface MailedPerson {
   readonly organizationId: string;
   readonly userId: string;
@@ -30,14 +29,13 @@ export const approvalMailsWorkflowId = ({ organizationId, userId }: MailedPerson
   `approval-mails/${organizationId}/${userId}`;
 
 export interface ApprovalMailsInput extends MailedPerson {
-  /** State of the run before; left out in a first run. */
+  /** State of the previous run; missing in a first run. */
   readonly state?: ApprovalMailState;
 }
 
-/** Payments were put on hold. */
 export const HELD_SIGNAL = "held";
 
-/** Ids and times alone: the activity reads the records. */
+/** Contains only ids and times; the activity reads the records. */
 export interface ApprovalMailInput extends MailedPerson {
   readonly mail: ApprovalMail;
 }

@@ -5,12 +5,12 @@ import type { Rail } from "../domain/ledger/payment.ts";
 export const RAIL_NETWORK_WORKFLOW = "railNetwork";
 export const railNetworkWorkflowId = (transactionId: string): string => `network/${transactionId}`;
 
-/** Something that a network does with a payment so long after it was sent; the rail knows the rest. */
+/** An action of a network on a payment, at a delay after its sending. The rail knows the details. */
 export interface TimedEffect {
   readonly afterSeconds: number;
 }
 
-/** A time for each rail, in epoch milliseconds: what its network did until then is booked. */
+/** Epoch milliseconds per rail up to which the network's changes are booked. */
 export type NetworkTimes = Readonly<Record<Rail, number>>;
 
 export interface RailNetworkInput {
@@ -22,6 +22,6 @@ export interface RailNetworkInput {
 export interface NetworkEffectInput {
   readonly rail: Rail;
   readonly transactionId: string;
-  /** Its place among the payment's effects, from 0. */
+  /** Index among the payment's effects, from 0. */
   readonly number: number;
 }

@@ -23,22 +23,18 @@ const ofProfile = (profile: AgentProfile) => [
   { key: agentIdKey, value: profile.agentId },
 ];
 
-/** Search attributes of an agent's workflow. */
 export const agentSearchAttributes = (profile: AgentProfile, state: string): TypedSearchAttributes =>
   new TypedSearchAttributes([...ofProfile(profile), { key: agentStateKey, value: state }]);
 
-/** Search attributes of a workflow of the organization as a whole. */
 export const organizationSearchAttributes = (organizationId: string): TypedSearchAttributes =>
   new TypedSearchAttributes([{ key: organizationIdKey, value: organizationId }]);
 
-/** Search attributes of a project's ledger. */
 export const ledgerSearchAttributes = (organizationId: string, projectId: string): TypedSearchAttributes =>
   new TypedSearchAttributes([
     { key: organizationIdKey, value: organizationId },
     { key: projectIdKey, value: projectId },
   ]);
 
-/** Search attributes of the workflows of one payment. */
 export const paymentSearchAttributes = (
   profile: AgentProfile,
   transactionId: string,
@@ -50,7 +46,6 @@ export const paymentSearchAttributes = (
     ...(approvalState === null ? [] : [{ key: approvalStateKey, value: approvalState }]),
   ]);
 
-/** Search attributes of a webhook delivery's workflow. */
 export const deliverySearchAttributes = (input: DeliveryInput, state: string): TypedSearchAttributes =>
   new TypedSearchAttributes([
     { key: organizationIdKey, value: input.organizationId },

@@ -2,7 +2,7 @@ import type { Payment, PaymentTexts, StoredPayment } from "../domain/ledger/paym
 import { approvalWorkflowId } from "./approval.ts";
 import type { AgentProfile } from "../domain/agent/state.ts";
 
-/** Names and payloads of the workflow that follows a payment on its rail until nothing more can become of it. */
+/** Names and payloads of the workflow that follows a payment on its rail until the payment is final. */
 
 export const SETTLEMENT_WORKFLOW = "settlement";
 export const settlementWorkflowId = (transactionId: string): string => `settlement/${transactionId}`;
@@ -10,11 +10,11 @@ export const settlementWorkflowId = (transactionId: string): string => `settleme
 export interface SettlementInput {
   readonly profile: AgentProfile;
   readonly payment: Payment;
-  /** Number of earlier polls of the rail; carried over continue-as-new, and sets the interval. */
+  /** Number of earlier polls of the rail, which sets the interval; carried over continue-as-new. */
   readonly polls: number;
 }
 
-/** The workflow that has a payment's texts: its approval's, also after its end, or the one that follows it on its rail. */
+/** Returns the workflow that holds a payment's texts: its approval's, even ended, or its settlement's. */
 export const waitingWorkflowId = ({ approval, phase, request }: StoredPayment): string =>
   approval === null || phase === "following"
     ? settlementWorkflowId(request.transactionId)
@@ -24,5 +24,5 @@ export interface SettlementStateView extends Pick<Payment, "status" | "phase"> {
   readonly texts: PaymentTexts;
 }
 
-/** Seconds between two polls of the rail, by how often it was polled; the last one repeats. */
+/** Seconds between two polls of the rail, by the number of polls; the last one repeats. */
 export const SETTLEMENT_POLL_SECONDS = [1, 1, 2, 2, 5, 10, 30, 60, 300, 900] as const;

@@ -14,10 +14,10 @@ export interface BookingDependencies {
   readonly rails: Rails;
 }
 
-/** Submissions of one report at the most: each further one has read records that were newer. */
+/** Maximum submissions of one report. Each further one is based on newer records. */
 const ATTEMPTS_MAX = 5;
 
-/** Books what rails' networks have done with payments: ledger, record, confirm. */
+/** Books rail networks' reports on payments: first in the ledger, then in the records, then confirmed. */
 export class Bookings {
   readonly #dependencies: BookingDependencies;
 
@@ -26,8 +26,8 @@ export class Bookings {
   }
 
   /**
-   * Reads a payment's books on its rail, and has its ledger book what is new. Repeatable; the payment as it is then, null where
-   * there is no record of it. Throws where ledger or records are unavailable.
+   * Reads a payment's books on its rail and books what is new in its ledger. Repeatable. Returns the payment as it is
+   * then; null if it has no record. Throws if ledger or records are unavailable.
    */
   async book(transactionId: string): Promise<Payment | null> {
     const { clock, projections, rails } = this.#dependencies;
@@ -35,14 +35,14 @@ export class Bookings {
     if (found === null) return null;
     const { payment, profile } = found;
     const reports = (await rails[payment.request.rail].network?.booksOf(transactionId)) ?? [];
-    // A record has only what its ledger has, or is about to be told.
+    // The record shows only what the ledger has, or is about to be told.
     const { books } = payment;
     const isKnown =
       books === null ? reports.length === 0 : withReports(books, reports, clock().getTime()) === books;
     return isKnown ? payment : this.#bookReports(profile, transactionId, reports);
   }
 
-  /** Books everything that a rail's network has touched since; the time of the newest change. */
+  /** Books everything that a rail's network has changed since a time; returns the time of the newest change. */
   async bookSince(rail: Rail, since: Date, onFailed: (id: string, error: unknown) => void): Promise<Date> {
     const network = this.#dependencies.rails[rail].network;
     let newest = since;
@@ -55,7 +55,7 @@ export class Bookings {
         isComplete = false;
         onFailed(transactionId, error);
       }
-      // What could not be booked is read again.
+      // Failed bookings are read again next time.
       if (isComplete) newest = changedAt;
     }
     return newest;
@@ -109,7 +109,7 @@ export class Bookings {
   async #closed(transactionId: string): Promise<Pick<CommandOf<"book">, "closed">> {
     const found = await this.#dependencies.projections.paymentOf(transactionId);
     if (found === null) throw unrecorded(transactionId);
-    // The record of a payment that is open may be behind its ledger.
+    // The record of an open payment may be behind its ledger.
     return found.payment.phase === "done" ? { closed: found.payment } : {};
   }
 

@@ -18,7 +18,7 @@ import type {
 } from "./ports.ts";
 import { createSending, type DecidedPermit, Superseded } from "./sending.ts";
 
-/** Systems that payments have effects on, except their own ledger. */
+/** Systems, other than its own ledger, on which a payment has effects. */
 export interface EffectDependencies {
   readonly rails: Rails;
   readonly projections: Projections;
@@ -26,7 +26,7 @@ export interface EffectDependencies {
   readonly publisher: PaymentPublishing;
   readonly proofs: PaymentProofs;
   readonly clock: Clock;
-  /** Milliseconds that have passed since some moment, whatever is done to the clock. */
+  /** Monotonic time, unaffected by changes of the clock. */
   readonly monotonicMs: () => number;
 }
 
@@ -36,35 +36,38 @@ export interface PaymentEffectDependencies extends EffectDependencies {
 
 /** What the caller already knows about the payment. */
 export interface ExecutionHints {
-  /** The permit that came with the decision; left out: one is requested. */
+  /** Permit that came with the decision; if missing, one is requested. */
   readonly decided?: DecidedPermit;
 }
 
 export interface PaymentEffects {
   /**
-   * Does everything that a payment needs at its revision: calls the rail if it is to be sent, starts the workflow that waits with
-   * it, writes the projection. Every step is idempotent by transaction id, so the server and the ledger's sweep may both do it, at
-   * the same time too. While its agent is paused the rail is only queried; a payment that the rail does not have is left as it is,
-   * and no revision is done. Throws when a step could not be done; nothing is confirmed then, and the ledger's sweep repeats it.
-   * What the service did not take in, or a person it names did not approve, is ended without any of it: no rail is called.
+   * Executes everything that a payment needs at its revision: calls the rail if it is to be sent, starts the workflow
+   * that waits with the payment, and writes the projection. Every step is idempotent by transaction id, so the server
+   * and the ledger's sweep may run it concurrently.
+   *
+   * While the agent is paused, the rail is only queried; a payment that the rail does not have stays unchanged, and no
+   * revision is confirmed. Throws if a step failed; then nothing is confirmed, and the ledger's sweep repeats it. A
+   * payment without valid proof of its acceptance, or of the named person's approval, is ended without calling any
+   * rail.
    */
   execute(profile: AgentProfile, payment: Payment, hints?: ExecutionHints): Promise<ExecutionResult>;
-  /** Executes the payment and publishes the outcome, for callers that confirm it at once. */
+  /** Executes the payment and publishes its outcome, for callers that confirm it at once. */
   executeAndPublish: PaymentEffects["execute"];
-  /** Whether a payment may be sent now. Throws `Superseded` where it is past that. */
+  /** Asks whether a payment may be sent now. Throws `Superseded` if it is past that. */
   requestPermission(profile: AgentProfile, payment: Payment): Promise<Permission>;
   /**
-   * Confirms an outcome that frees money, or that arms a card, to the ledger before any caller can read it. Confirms no revision, since
-   * effects are still to come. Does nothing for other outcomes.
+   * Confirms an outcome that frees money or arms a card to the ledger, before any caller can read it. Confirms no
+   * revision, since effects are still to come. Does nothing for other outcomes.
    */
   release(profile: AgentProfile, before: Payment, done: ExecutionResult): Promise<void>;
-  /** Writes a payment down as it is, without calling anyone. */
+  /** Records a payment as it is, without calling anything. */
   record(profile: AgentProfile, payment: Payment): Promise<void>;
   recordAndPublish(profile: AgentProfile, payment: Payment): Promise<void>;
   /**
-   * Publishes the outcome of a payment whose effects are done, and ends the workflow that waited for a person. No answer waits for
-   * it, but the confirmation does: what was not published is not confirmed, and the process that executes the payment next
-   * publishes it.
+   * Publishes the outcome of a payment whose effects are done, and ends the workflow that waited for a person.
+   * Responses don't wait for it, but the confirmation does: an unpublished payment is not confirmed, and the process
+   * that executes it next publishes it.
    */
   publish(profile: AgentProfile, payment: Payment, when: "now" | "soon"): Promise<void>;
 }
@@ -78,14 +81,14 @@ export function createPaymentEffects(dependencies: PaymentEffectDependencies): P
     return proofs.isResolvedAsNamed(profile, payment) ? null : "decision";
   }
 
-  /** The payment as it may be recorded and published; null: not at all. */
+  /** Returns the payment as it may be recorded and published; null if it may not be at all. */
   function shown(profile: AgentProfile, payment: Payment): Payment | null {
     const forged = forgedIn(profile, payment);
     if (forged === "payment") return null;
     return forged === null ? payment : withoutResolver(payment);
   }
 
-  /** A payment without a valid proof ends as failed, here and in its ledger: nothing is paid. */
+  /** Ends a payment without a valid proof as failed, here and in its ledger, so that nothing is paid. */
   async function refuse(
     profile: AgentProfile,
     payment: Payment,
@@ -104,7 +107,7 @@ export function createPaymentEffects(dependencies: PaymentEffectDependencies): P
     const ended = outcome === null ? payment : settle(payment, outcome.result, outcome.at);
     const done = { transactionId, revision: ended.revision, outcome, payment: withoutResolver(ended) };
     await release(profile, payment, done);
-    // Only if the ledger has the same payment: a forged workflow may pass one that it does not have.
+    // Recorded only if the ledger has the same payment: a forged workflow may pass one that the ledger does not have.
     const reply = await ledgers.submit(profile, { kind: "read_payment", agentId, transactionId });
     const isActual = reply.kind === "payment" && reply.payment.revision === ended.revision;
     if (what === "decision" && isActual) await keep(profile, ended);
@@ -116,17 +119,16 @@ export function createPaymentEffects(dependencies: PaymentEffectDependencies): P
     if (isFollowed(payment)) await workflows.startSettlement(profile, payment);
   }
 
-  /** A payment whose network tells what it does is not asked for its end again and again. */
+  /** Whether a workflow follows the payment to its end on the rail. If a network reports on the payment, none does. */
   const isFollowed = ({ books, card, phase, request }: Payment): boolean =>
     phase === "following" && ((books === null && card === undefined) || rails[request.rail].network === null);
 
-  /** A card that nothing more is to be charged on is closed. */
   async function closeCard({ card, phase, request }: Payment): Promise<void> {
     if (card === undefined || phase !== "done") return;
     await rails[request.rail].network?.close?.(request.transactionId);
   }
 
-  /** Its ledger books what the network has done before anything is recorded: only the ledger knows what that exceeds. */
+  /** Books the network's charges in the ledger first: only the ledger knows which limits they exceed. */
   async function charged(
     profile: AgentProfile,
     { request: { transactionId } }: Payment,
@@ -136,7 +138,7 @@ export function createPaymentEffects(dependencies: PaymentEffectDependencies): P
     const { agentId } = profile;
     const command = { kind: "book", agentId, transactionId, books, recordsCheckedThrough: 0 } as const;
     const reply = await ledgers.submit(profile, command);
-    if (reply.kind !== "payment") throw new Superseded("it was charged, and has ended since");
+    if (reply.kind !== "payment") throw new Superseded("the payment was charged and has ended since");
     const { payment } = reply;
     await Promise.all([startWorkflow(profile, payment), keep(profile, payment), closeCard(payment)]);
     return { transactionId, revision: payment.revision, outcome: null, payment };
@@ -158,7 +160,7 @@ export function createPaymentEffects(dependencies: PaymentEffectDependencies): P
   }
 
   async function recordAndPublish(profile: AgentProfile, payment: Payment): Promise<void> {
-    // An event is never read before the records that it tells of.
+    // Records first: no event may be read before the records that it reports on.
     await record(profile, payment);
     await Promise.all([publish(profile, payment, "now"), closeCard(payment)]);
   }
@@ -175,13 +177,14 @@ export function createPaymentEffects(dependencies: PaymentEffectDependencies): P
       const forged = forgedIn(profile, before);
       if (forged !== null) return refuse(profile, before, forged, keep);
       const isToSend = before.phase === "sending";
-      // The caller that got the decision has just created the payment's id, or read in its record that it waits for a person. All
-      // others check whether it has ended before: a ledger that was replaced, or restored, may not know that.
+      // A caller with the decision has just created the payment's id, or read in its record that it waits for a person.
+      // Every other caller checks whether the payment has already ended, which a replaced or restored ledger may not
+      // know.
       if (isToSend && decided === undefined) {
         const ended = await projections.endOf(before.request.transactionId);
         if (ended !== null && ended.sequence !== before.sequence)
           return refuse(profile, before, "payment", keep);
-        if (ended !== null) throw new Superseded("its record shows that it ended unpaid");
+        if (ended !== null) throw new Superseded("the record shows that the payment ended unpaid");
       }
       const result = isToSend ? await sending.send(profile, before, decided) : null;
       if (result?.status === "charged") return charged(profile, before, result.books, keep);
@@ -209,6 +212,5 @@ export function createPaymentEffects(dependencies: PaymentEffectDependencies): P
   };
 }
 
-/** Whether the outcome frees money at any level. */
 const freesMoney = (before: Payment, after: Payment): boolean =>
   totalOf(moneyOf(after)) < totalOf(moneyOf(before));

@@ -1,7 +1,7 @@
 import { refusal, type Refusal } from "../domain/errors.ts";
 import type { ProjectFull, TooManyOpen } from "../domain/ledger/capacity.ts";
 
-/** Refusal for a full ledger: which bound was met, and what frees it. */
+/** Refusals for a full ledger. Each names the bound that was reached and what frees it. */
 
 const FREED_BY_ENDS =
   "Room is freed when payments end: those in flight by themselves, those on hold when a person decides, the agent cancels or their approval expires.";
@@ -16,7 +16,7 @@ const TOO_MANY: Readonly<Record<`${TooManyOpen["of"]} ${TooManyOpen["bound"]}`, 
 const NOTHING_OPEN =
   "The agents of this project take all the room of its ledger, and no payment is in flight or on hold. Archive agents, or use another project; waiting does not help.";
 
-/** Returns the refusal, with the seconds until the first payment ends by itself if one does. */
+/** Returns the refusal, with the seconds until the first payment ends by itself, if any does. */
 export function tooManyOpen({ bound, freesAt, of }: TooManyOpen, now: number): Refusal {
   if (freesAt === null) return refusal("RATE_LIMITED", NOTHING_OPEN);
   const retryAfterSeconds = Math.max(1, Math.ceil((freesAt - now) / 1_000));

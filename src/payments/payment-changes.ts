@@ -3,14 +3,13 @@ import type { ChangeStream, Collection, Document } from "mongodb";
 import { Timestamp } from "mongodb";
 import type { TransactionDocument } from "../store/documents.ts";
 
-/** Time that the stream stays open after the last waiting call. */
 const LINGER_MS = 10_000;
-/** A stream that broke is opened again after so long. */
+/** Delay before a broken stream is opened again. */
 const REOPENED_AFTER_MS = 500;
-/** Changes within this time come with one response of MongoDB: requested at once, each would cost a read. */
+/** Time within which changes are combined into one response of MongoDB; requested at once, each would cost a read. */
 const GATHERED_MS = 20;
 
-/** A record that is there already and was written again. No caller can be waiting for a new one. */
+/** Matches records that are rewritten. Inserts are ignored: no caller can wait for a record that does not exist yet. */
 const WRITTEN_AGAIN = [
   { $match: { operationType: { $in: ["replace", "update"] } } },
   { $project: { documentKey: 1 } },
@@ -20,16 +19,15 @@ interface Changed extends Document {
   documentKey: { _id: string };
 }
 
-/** Watch of one record's changes. */
 export interface PaymentWatch {
-  /** Resolves at the first change since the watch began or since the last one resolved, and after so long at the latest. */
+  /** Resolves at the first change since the watch began or last resolved, or after `withinMs`. */
   changed(withinMs: number): Promise<void>;
   end(): void;
 }
 
 /**
- * Signals changes of the records of one collection by any process: one MongoDB change stream for all waiting calls of this process, open only
- * while there are any. While the change stream is down, waiting calls are woken to poll.
+ * Signals changes of one collection's records by any process. All waiting calls of this process share one MongoDB
+ * change stream, open only while any call waits. While the stream is down, waiting calls are woken to poll.
  */
 export class PaymentChanges<T extends Document = TransactionDocument> {
   readonly #records: Collection<T>;
@@ -46,12 +44,12 @@ export class PaymentChanges<T extends Document = TransactionDocument> {
     this.#onError = onError;
   }
 
-  /** Whether calls must stop waiting: the process is about to end. */
+  /** Whether calls must stop waiting because the process is about to end. */
   get isOver(): boolean {
     return this.#ended;
   }
 
-  /** Watches a payment. A read after this resolves misses no change that the watch does not report. */
+  /** Watches a payment. After this resolves, the watch reports every change that a later read could miss. */
   async watch(transactionId: string): Promise<PaymentWatch> {
     let hasChanged = false;
     let wake: (() => void) | null = null;
@@ -79,7 +77,7 @@ export class PaymentChanges<T extends Document = TransactionDocument> {
     };
   }
 
-  /** Wakes all waiting calls; from then on none waits. */
+  /** Wakes all waiting calls. Later calls return at once. */
   async end(): Promise<void> {
     this.#ended = true;
     this.#wakeAll();
@@ -116,7 +114,7 @@ export class PaymentChanges<T extends Document = TransactionDocument> {
     await this.#opening;
   }
 
-  /** Opens the stream at a time named by the server, so that it need not have begun when this resolves. */
+  /** Opens the stream at an operation time that the database reports, so that no change is missed before it begins. */
   async #open(): Promise<void> {
     try {
       const { operationTime } = await this.#records.db.command({ ping: 1 });
@@ -130,7 +128,7 @@ export class PaymentChanges<T extends Document = TransactionDocument> {
   }
 
   async #follow(stream: ChangeStream<T, Changed>): Promise<void> {
-    let reason: unknown = new Error("the stream of changes ended by itself");
+    let reason: unknown = new Error("the change stream ended unexpectedly");
     try {
       for await (const { documentKey } of stream) {
         this.#wake(documentKey._id);
@@ -146,7 +144,7 @@ export class PaymentChanges<T extends Document = TransactionDocument> {
     this.#broken(reason);
   }
 
-  /** Waiting calls poll until there is a stream again. */
+  /** Reports the error and schedules a new stream; waiting calls poll until then. */
   #broken(error: unknown): void {
     if (this.#ended) return;
     this.#onError(error);

@@ -4,21 +4,18 @@ import { mcOf } from "../domain/money.ts";
 import { newId, payloadHash, shortHash } from "../lib/ids.ts";
 import { fingerprint } from "./rules/payment-rules.ts";
 
-/** Requests for payments, as they are parsed and as ledgers take them. */
+/** Requests for payments: as parsed, and as submitted to ledgers. */
 
-/** Purchase that a payment is made for. */
 export interface Purchase {
   readonly protocol: Protocol;
-  /** The URL. */
   readonly resource: string;
   readonly amountMc: number;
-  /** Hash of all that the client sent; the price may change until it is paid. */
+  /** Hash of everything that the client sent, without the price, which may change until it is paid. */
   readonly payloadHash: string;
-  /** Id of the transaction, if this is the first request under its key. */
+  /** Id of the transaction if this is the first request with its key. */
   readonly transactionId: string;
 }
 
-/** A parsed request for a payment. */
 export interface PaymentOrder {
   readonly rail: Rail;
   readonly recipient: string;
@@ -30,7 +27,7 @@ export interface PaymentOrder {
   readonly purchase?: Purchase;
 }
 
-/** The parts of it that a dry run needs. */
+/** Fields that a dry run needs. */
 export type CheckedOrder = Pick<PaymentOrder, "rail" | "recipient" | "amountCents" | "merchantCategory"> & {
   readonly purchase?: Pick<Purchase, "resource" | "amountMc">;
 };
@@ -42,7 +39,7 @@ export const keyReused = (transactionId: string) =>
     { detail: `It was used for ${transactionId}.` },
   );
 
-/** The request but for its proof. */
+/** Returns the request without its proof. */
 export function unprovenOf(order: PaymentOrder): Omit<PaymentRequest, "proof"> {
   const { amountCents, idempotencyKey, merchantCategory = null, purchase, ...rest } = order;
   const amountMc = purchase?.amountMc ?? mcOf(amountCents);

@@ -4,26 +4,24 @@ import type { TransactionDocument } from "../store/documents.ts";
 import type { PaymentChanges } from "./payment-changes.ts";
 import type { RecordedPayment } from "./payments.ts";
 
-/** Maximum wait for the rail's outcome after a person's decision. */
 const FINALITY_MS = 5_000;
-/** A record that can't be read in so long is not waited for: the payment is answered as it was known. */
+/** Timeout of reading the record; after it, the last known payment is returned. */
 const READ_MS = 1_000;
 
-/** Calls of one agent that wait at once: each holds a connection. */
+/** Maximum waiting calls per agent: each holds a connection. */
 const WAITING_OF_AGENT_MAX = 100;
 
-/** The calls of a process that wait; further ones are answered at once with the payment as it is. */
+/** Waiting calls of this process; further calls are answered at once with the payment as it is. */
 export class WaitingCalls {
   readonly #gate: Gate;
   readonly #ofOrganizationMax: number;
 
-  /** `max`: of the process; an organization has half of them. */
+  /** `max` applies to the process; an organization may use half of it. */
   constructor(max: number) {
     this.#gate = new Gate(max);
     this.#ofOrganizationMax = Math.ceil(max / 2);
   }
 
-  /** Number of waiting calls. */
   get waiting(): number {
     return this.#gate.inside;
   }
@@ -36,19 +34,17 @@ export class WaitingCalls {
   }
 }
 
-/** Dependencies of waiting for an outcome. */
 export interface OutcomeDependencies {
   readonly calls: WaitingCalls;
   readonly changes: PaymentChanges;
-  /** The payment's records as they are now. */
   readonly read: () => Promise<RecordedPayment>;
   readonly onError: (error: unknown) => void;
 }
 
 /**
- * The payment once nothing is to be waited for any more: it was decided and came to its end, so long has passed, or the
- * process is about to end. Answers at once where it is at its end already, or too many calls wait. Never throws: what can't be
- * read is answered as it was known.
+ * Returns the payment once there is nothing to wait for: it was decided and has ended, `withinMs` has passed, or the
+ * process is about to end. Returns at once if the payment has ended or too many calls wait. Never throws: if a read
+ * fails, the last known payment is returned.
  */
 export async function outcomeOf(
   payment: RecordedPayment,
@@ -88,7 +84,6 @@ async function waitedFor(
   }
 }
 
-/** The stage of a payment, as far as waiting for it is concerned. */
 type WaitStage = "open" | "decided" | "ended";
 
 function stageOf({ approval, transaction }: RecordedPayment): WaitStage {

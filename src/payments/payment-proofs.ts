@@ -4,42 +4,42 @@ import type { KeyedMacs } from "../secrets/keyed-macs.ts";
 import type { LedgerState, TransactionDocument } from "../store/documents.ts";
 import type { PaymentProofs } from "./ports.ts";
 
-/** The owner of a payment. */
 export type Payer = Pick<AgentProfile, "organizationId" | "agentId">;
 
-/** Proven fields of a payment: those that move money, with the ids that make it happen once. */
+/** Fields covered by the proof: those that move money, and the ids that make it happen once. */
 export type ProvenOrder = Pick<
   PaymentRequest,
   "transactionId" | "approvalId" | "rail" | "amountMc" | "recipient" | "protocol" | "resource"
 > & { readonly currency: string };
 
 /**
- * Proven fields of a request: also the idempotency key, so that a denied payment can't be submitted again as another
- * one, and the fields that a person decides by.
+ * Fields covered by a request's proof: also the idempotency key, so that a denied payment can't be submitted again
+ * under another one, and the fields that a person decides by.
  */
 export type OrderRequest = ProvenOrder & Pick<PaymentRequest, "keyHash" | "merchantCategory" | "purpose">;
 
-/** The facts that a person decides by. */
+/** Fields that a person decides by. */
 export type ShownOrder = ProvenOrder & Pick<PaymentRequest, "purpose">;
 
-/** A person's decision on a payment. */
 export interface PersonsDecision {
   readonly resolution: "approved" | "denied";
   readonly by: Resolver;
   readonly feedback: string | null;
 }
 
-/** Called for each forgery, for log and metrics. */
+/** Callback for each forgery, for log and metrics. */
 export type OnForged = PaymentProofs["onForged"];
 
 /**
- * Proofs that this service took a payment in, and that a person decided on it through this service: HMACs under a key of their
- * own, made where the caller was authenticated, and checked where money moves and where a person is named. In between they pass
- * through Temporal, whose state can be written by every client with access to it.
+ * Proofs that this service accepted a payment, and that a person decided on it through this service. They are HMACs
+ * under a separate key, made where the caller is authenticated, and checked where money moves and where a person is
+ * named. In between they pass through Temporal, whose state any client with access can write.
  */
 export class HmacPaymentProofs implements PaymentProofs {
   readonly #macs: KeyedMacs;
-  /** Requests whose proof was checked, with whose they are: each is checked before every effect, and none ever changes. */
+  /**
+   * Requests with a verified proof, and their payer. Each is checked before every effect, and requests never change.
+   */
   readonly #accepted = new WeakMap<PaymentRequest, string>();
   readonly onForged: OnForged;
 
@@ -48,17 +48,17 @@ export class HmacPaymentProofs implements PaymentProofs {
     this.onForged = onForged;
   }
 
-  /** Proves a payment that its agent requested. */
+  /** Proves that an agent requested a payment. */
   ofOrder(payer: Payer, order: OrderRequest): string {
     return this.#macs.make(orderFacts(payer, order));
   }
 
-  /** Proves a person's decision on a payment as it was shown. */
+  /** Proves a person's decision on a payment as it was shown to them. */
   ofDecision(payer: Payer, order: ShownOrder, decision: PersonsDecision): string {
     return this.#macs.make(decisionFacts(payer, order, decision));
   }
 
-  /** Proves what a payment's record says of its books, by which its ledger takes it back. */
+  /** Proves the books in a payment's record, from which its ledger may restore them. */
   ofBooks(record: ProvenBooks): string {
     return this.#macs.make(booksFacts(record));
   }
@@ -79,10 +79,10 @@ export class HmacPaymentProofs implements PaymentProofs {
   isResolvedAsNamed(payer: Payer, { approval, request }: Payment): boolean {
     if (approval === null) return true;
     const { feedback, proof = "", resolution } = approval;
-    // A history from outside may lack even that.
+    // A history written from outside may lack even the field.
     const by: Resolver | null | undefined = approval.resolvedBy;
-    // Expiry and archive end a payment without a person. A payment that was to be paid was approved by a person,
-    // whatever came of it.
+    // Expiry and archival end a payment without a person. A payment that was to be paid was approved by a person,
+    // whatever its later outcome.
     if (by === null || by === undefined)
       return resolution === null || resolution === "denied" || resolution === "expired";
     const decision = { resolution: resolution === "denied" ? "denied" : "approved", by, feedback } as const;
@@ -90,7 +90,7 @@ export class HmacPaymentProofs implements PaymentProofs {
   }
 }
 
-/** A recorded payment, as far as its books decide about money. */
+/** Fields of a recorded payment by which its books decide about money. */
 export type ProvenBooks = Pick<
   TransactionDocument,
   "_id" | "organizationId" | "agentId" | "revision" | "status"
@@ -131,5 +131,5 @@ function decisionFacts(
   return asText(["decision", ...facts, order.purpose, resolution, by.userId, by.name, feedback]);
 }
 
-/** JSON keeps the parts apart. */
+/** Encodes the parts as JSON, which keeps them apart. */
 const asText = (parts: readonly (string | number | null)[]): string => JSON.stringify(parts);

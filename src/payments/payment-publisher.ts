@@ -7,14 +7,14 @@ import type { Clock, PaymentPublishing } from "./ports.ts";
 
 export interface PublisherDependencies {
   readonly journal: EventJournal;
-  /** Null: decisions on payments are not kept, as in the one half of a comparison. */
+  /** Null disables the audit log for payments (used by a benchmark). */
   readonly auditLog: AuditAppender | null;
   readonly clock: Clock;
 }
 
 /**
- * Publishes the outcomes of payments to the journal of events and the audit log: after the answer, in batches, and before the
- * ledger gets the confirmation. Both recognize what they have by keys that are derived from the payment.
+ * Publishes the outcomes of payments to the event journal and the audit log: after the response, in batches, and before
+ * the ledger's confirmation. Both deduplicate by keys derived from the payment.
  */
 export class PaymentPublisher implements PaymentPublishing {
   readonly #dependencies: PublisherDependencies;

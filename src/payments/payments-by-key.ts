@@ -3,13 +3,12 @@ import { batchLoader } from "../lib/batch-loader.ts";
 import type { Collections } from "../store/collections.ts";
 import type { TransactionDocument } from "../store/documents.ts";
 
-/** An agent's idempotency key. */
 export interface UsedKey {
   readonly agentId: string;
   readonly keyHash: string;
 }
 
-/** The payment that was made under a key; null: the records have none. */
+/** Loads the payment that was made with a key; null if none is recorded. */
 export type PaymentsByKey = DataLoader<UsedKey, TransactionDocument | null>;
 
 export const paymentsByKey = (transactions: Collections["transactions"]): PaymentsByKey =>

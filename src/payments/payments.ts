@@ -30,30 +30,27 @@ import { type CheckedOrder, keyReused, type PaymentOrder, unprovenOf } from "./p
 import { type PaymentsByKey, paymentsByKey } from "./payments-by-key.ts";
 import { PossibleDuplicates } from "./possible-duplicates.ts";
 
-/** The paying agent, with the key of its request. */
 export interface Payer {
   readonly profile: AgentProfile;
   readonly keyId: string;
-  /** Missing where the agent's record was read for this payment. */
+  /** Missing if the agent's record was read for this payment. */
   readonly cached?: CachedPayer;
 }
 
-/** The agent from the cache, and how its key is verified now. */
+/** A cached agent, and how to verify its key now. */
 export interface CachedPayer {
   readonly revision: number;
   readonly verify: () => Promise<Result<Payer>>;
 }
 
-/** A payment as its records have it. */
 export interface RecordedPayment {
   readonly transaction: TransactionDocument;
   readonly approval: ApprovalDocument | null;
 }
 
-/** The outcome of a request to pay. */
 export interface MadePayment extends RecordedPayment {
   readonly replayed: boolean;
-  /** The transaction that this one may duplicate; null: none. */
+  /** Transaction that this payment may duplicate; null if none. */
   readonly possibleDuplicateOf: string | null;
 }
 
@@ -80,29 +77,28 @@ const OVERLOADED = refusal(
 /** Time after the wait within which the record must be read; otherwise the earlier answer stands. */
 const RECORD_READ_MS = 200;
 
-/** Maximum number of submissions of one payment: after a look-up of an evicted key, or with newer rules. */
+/** Maximum submissions of one payment: again after a look-up of an evicted key, or with newer rules. */
 const DECISION_ATTEMPTS_MAX = 6;
 
-/** The time that a request has left, whether its caller still waits, and its id for the log. */
+/** Remaining time of a request, whether its caller still waits, and its id for the log. */
 type RequestTime = Pick<Deadline, "isAwaited" | "leftMs" | "requestId" | "spareMs">;
 
-/** End of the wait for effects, by `performance.now()`. */
+/** Deadline for effects, by `performance.now()`. */
 interface Bound {
   readonly requestId: string | null;
   readonly until: number;
 }
 
-/** A request to pay. */
 interface Asked {
   readonly order: PaymentOrder;
   readonly bound: Bound;
   readonly isAwaited: () => boolean;
 }
 
-/** Decide durably, then act, then record: how the server makes an agent's payments. */
+/** Makes agents' payments on the server: decides durably, then acts, then records. */
 export class Payments {
   readonly #dependencies: PaymentDependencies;
-  /** Loads of requests that arrive together are batched; nothing is cached for later ones. */
+  /** Batches loads of requests that arrive together; caches nothing. */
   readonly #earlier: PaymentsByKey;
   readonly #duplicates: PossibleDuplicates;
   readonly rulings: PaymentRulings;
@@ -116,15 +112,16 @@ export class Payments {
   }
 
   /**
-   * Makes a payment, or answers the one that was made under the same idempotency key. Where the rail is final only later, the rail
-   * and finality are waited for while the request has time to spare; what they have not done by then is answered as pending.
+   * Makes a payment, or returns the one made with the same idempotency key. Waits for the rail while the request has
+   * time to spare, and for finality if the rail is final only later. A payment that is not finished by then is returned
+   * as pending.
    */
   async pay(payer: Payer, order: PaymentOrder, time: RequestTime): Promise<Result<MadePayment>> {
     const { finality } = this.#dependencies.rails[order.rail].capabilities;
     const withinMs = finality === "instant" ? time.leftMs : time.spareMs;
     const bound = { requestId: time.requestId, until: performance.now() + withinMs };
     const paid = await this.#payOrShed(payer, { order, bound, isAwaited: () => time.isAwaited });
-    // Whoever buys waits for the shop, not for the chain.
+    // A purchase waits for the shop, not for the chain.
     const isWaitedFor = paid.ok && finality === "eventual" && order.purchase === undefined;
     return isWaitedFor ? ok(await this.#onceFinal(paid.value, bound.until)) : paid;
   }
@@ -143,7 +140,7 @@ export class Payments {
     }
   }
 
-  /** Begins nothing while decisions come too late, or for a caller that has left. */
+  /** Refuses the payment while decisions are too slow, or if its caller has left. */
   async #payOrShed(payer: Payer, asked: Asked): Promise<Result<MadePayment>> {
     const { ledgers, metrics } = this.#dependencies;
     const { profile } = payer;
@@ -190,7 +187,7 @@ export class Payments {
       case "too_many_open":
         return refused(tooManyOpen(reply, this.#dependencies.clock().getTime()));
       case "stale_agent": {
-        if (cached === undefined) throw new Error("a ledger refused an agent that was just read as stale");
+        if (cached === undefined) throw new Error("the ledger refused a freshly read agent as stale");
         const verified = await cached.verify();
         return verified.ok ? this.#pay(verified.value, asked) : verified;
       }
@@ -203,23 +200,23 @@ export class Payments {
     }
   }
 
-  /** The closed payment that its idempotency key was used for. */
+  /** Returns the closed payment that the idempotency key was used for. */
   async #closed(agentId: string, request: PaymentRequest): Promise<Result<MadePayment>> {
     const earlier = await this.#earlier.load({ agentId, keyHash: request.keyHash });
-    if (earlier === null) throw new ActorUnavailable("the records do not show what the ledger has closed");
+    if (earlier === null) throw new ActorUnavailable("the records lack a payment that the ledger has closed");
     if (earlier.payloadHash !== request.payloadHash) return refused(keyReused(earlier._id));
     return ok(await this.#repeated(await this.#recorded(earlier._id), request));
   }
 
-  /** The answer to a replay; no replay is a request whose command reached the ledger twice. */
+  /** Returns the response to a replay. A request whose command reached the ledger twice is no replay. */
   async #repeated(paid: RecordedPayment, { transactionId }: PaymentRequest): Promise<MadePayment> {
     const possibleDuplicateOf = await this.#duplicates.before(paid.transaction);
     return { ...paid, replayed: paid.transaction._id !== transactionId, possibleDuplicateOf };
   }
 
   /**
-   * Does what follows from a command on a payment that was held: an approved one is sent, its record written, the ledger's
-   * confirmation sent. What takes longer than the request has time to spare is left to the ledger.
+   * Executes the result of a command on a held payment: sends it if approved, writes its record, confirms it to the
+   * ledger. Work that exceeds the request's spare time is left to the ledger's sweep.
    */
   async executeResolution(
     profile: AgentProfile,
@@ -230,7 +227,7 @@ export class Payments {
     return this.#execute(profile, payment, hints, { requestId, until: performance.now() + spareMs });
   }
 
-  /** The record of a payment that was made under this key; null: none is recorded. */
+  /** Returns the recorded payment made with a key; null if none is recorded. */
   async earlier(agentId: string, idempotencyKey: string): Promise<RecordedPayment | null> {
     const { collections } = this.#dependencies;
     const keyHash = shortHash(idempotencyKey);
@@ -238,13 +235,13 @@ export class Payments {
     return transaction === null ? null : recordsOf(collections, transaction);
   }
 
-  /** A payment that was made under this key, as the answer to a repeated request. */
+  /** Returns a payment made with this key as the response to a repeated request. */
   async repeated(earlier: RecordedPayment): Promise<MadePayment> {
     const possibleDuplicateOf = await this.#duplicates.before(earlier.transaction);
     return { ...earlier, replayed: true, possibleDuplicateOf };
   }
 
-  /** Brings an open payment closer to its end, now that its caller is there again. */
+  /** Advances an open payment whose caller asks again. */
   async goOn(profile: AgentProfile, transactionId: string, withinMs: number): Promise<RecordedPayment> {
     const { clock, effects, ledgers } = this.#dependencies;
     const { agentId } = profile;
@@ -275,7 +272,7 @@ export class Payments {
     try {
       return await rails[payment.request.rail].settle(profile, payment, withinMs, ask);
     } catch (error) {
-      // Another process brought it to its end, and the ledger knows.
+      // Another process brought the payment to its end, and the ledger knows.
       if (error instanceof Superseded) return "superseded";
       throw error;
     }
@@ -286,7 +283,7 @@ export class Payments {
     return { ...request, proof: this.#dependencies.proofs.ofOrder(profile, request) };
   }
 
-  /** Asks the ledger, and looks the key up in the records when the ledger has forgotten it. */
+  /** Submits the payment to the ledger, and looks the key up in the records if the ledger has evicted it. */
   async #decide(
     { keyId, profile, cached }: Payer,
     requested: PaymentRequest,
@@ -344,12 +341,12 @@ export class Payments {
     throw new ActorUnavailable("the records do not keep up with the ledger");
   }
 
-  /** The query to a ledger for a dry run. Its mailbox is flushed before. */
+  /** Returns the ledger query for a dry run. The caller flushes the ledger's mailbox first. */
   async assessed(profile: AgentProfile, order: CheckedOrder): Promise<AssessedPayment> {
     const { purchase, rail, recipient } = order;
     const { amountMc = mcOf(order.amountCents), resource } = purchase ?? {};
     const payment = { rail, recipient, amountMc, resource, merchantCategory: order.merchantCategory ?? null };
-    // A dry run's rules are not compared by any ledger.
+    // Uses the current rules: unlike a payment's, a dry run's rules are not compared with the ledger's version.
     this.rulings.forget(profile);
     const { forbidden, rules: ruled } = await this.rulings.of(profile, payment);
     const rules = await this.rulings.withSimilarPayment(ruled, profile.agentId, payment);
@@ -367,9 +364,10 @@ export class Payments {
   }
 
   /**
-   * The payment after its effects, or as it was decided when one of them could not be had in time: then it is recorded so, and
-   * the ledger's sweep does the rest. A rail that does not respond leaves it pending; a resolution remains. Only what was to be
-   * held and does not wait for a person yet is not answered, so it has until the request's deadline; a replay of its key is safe.
+   * Returns the payment after its effects. If one of them fails or is too slow, the payment is recorded as decided and
+   * left to the ledger's sweep: without an answer from the rail it stays pending, and a resolution stands. A payment
+   * that is to be held but does not wait for a person yet gets no response until the request's deadline; a replay of
+   * its key is safe.
    */
   async #effectsOf(
     profile: AgentProfile,
@@ -383,7 +381,7 @@ export class Payments {
       const isHeld = payment.phase === "held";
       return (await (isHeld ? done : withTimeout(until - performance.now(), done))).payment;
     } catch (error) {
-      // Another process executed it, and the ledger knows.
+      // Another process executed the payment, and the ledger knows.
       if (error instanceof Superseded) return "superseded";
       const { transactionId } = payment.request;
       logger.warn(
@@ -396,7 +394,7 @@ export class Payments {
     }
   }
 
-  /** The effects, confirmed to the ledger once they are done and published, also when no caller waits for them any more. */
+  /** Executes the effects and confirms them to the ledger once done and published, even if no caller waits any more. */
   async #confirmed(profile: AgentProfile, payment: Payment, hints: ExecutionHints): Promise<ExecutionResult> {
     const { effects, ledgers } = this.#dependencies;
     const done = await effects.execute(profile, payment, hints);
@@ -405,7 +403,7 @@ export class Payments {
     return done;
   }
 
-  /** A replayed payment as its record has it: the record may be ahead of the ledger's copy, never behind it. */
+  /** Returns a replayed payment from its record, which may be ahead of the ledger's copy, never behind. */
   async #recorded(transactionId: string): Promise<RecordedPayment> {
     const { collections } = this.#dependencies;
     const transaction = await collections.transactions.findOne({ _id: transactionId });
@@ -414,10 +412,9 @@ export class Payments {
   }
 }
 
-/** A ledger's decision on a payment. */
 interface Decided extends ExecutionHints {
   readonly reply: LedgerReply<Payment>;
-  /** The request as it was submitted to the ledger. */
+  /** Request as it was submitted to the ledger. */
   readonly request: PaymentRequest;
   /** Resolves before any response may be sent. */
   readonly revisionRecorded: Promise<void>;

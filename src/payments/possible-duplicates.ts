@@ -10,7 +10,7 @@ import type { TransactionDocument } from "../store/documents.ts";
 import type { PaymentsByKey } from "./payments-by-key.ts";
 import { FOUND, toRecipient } from "./rules/payment-rules.ts";
 
-/** The parts of a payment by which an earlier one like it is found. */
+/** Fields by which an earlier similar payment is found. */
 interface Made extends Pick<PaymentRequest, "amountMc" | "rail" | "recipient"> {
   readonly agentId: string;
   readonly sequence: number;
@@ -18,8 +18,8 @@ interface Made extends Pick<PaymentRequest, "amountMc" | "rail" | "recipient"> {
 }
 
 /**
- * Finds the payment that another one may duplicate: the agent's newest earlier one of the same rail, recipient and amount. The
- * ledger says whether there may be one, so an ordinary payment is made without a look-up.
+ * Finds the payment that another one may duplicate: the agent's newest earlier payment with the same rail, recipient
+ * and amount. The ledger states whether there may be one, so an ordinary payment needs no look-up.
  */
 export class PossibleDuplicates {
   readonly #transactions: Collections["transactions"];
@@ -44,7 +44,7 @@ export class PossibleDuplicates {
     return this.#before({ ...request, agentId, createdAtMs: createdAt, sequence });
   }
 
-  /** Returns the possible duplicate of an earlier payment, as it could be known then. */
+  /** Returns the possible duplicate of an earlier payment, as it was known then. */
   async before(transaction: TransactionDocument): Promise<string | null> {
     return this.#before({
       ...transaction,

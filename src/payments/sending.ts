@@ -3,47 +3,47 @@ import type { AgentProfile } from "../domain/agent/state.ts";
 import type { Payment, RailOutcome } from "../domain/ledger/payment.ts";
 import type { LedgerGateway, Rails, SendOutcome } from "./ports.ts";
 
-/** The ledger has a newer state of this payment: read it again. */
+/** The ledger has a newer state of the payment, which must be read again. */
 export class Superseded extends Error {
   override readonly name = "Superseded";
 }
 
-/** Every permit met the fence of a later stop: another executor sends the payment. */
+/** Every permit met the fence of a later stop: another process sends the payment. */
 export class Fenced extends Error {
   override readonly name = "Fenced";
 }
 
-/** A permit that came with a decision. */
 export interface DecidedPermit {
   readonly permit: number;
   /** Time of the decision's request, by `monotonicMs`. */
   readonly requestedMs: number;
 }
 
-/** Calls to a rail, with the same transaction id, before it counts as not answering. A slow one is not called twice. */
+/** Maximum calls to a rail with one transaction id before it counts as not responding. A slow rail gets one. */
 const RAIL_CALLS_MAX = { instant: 2, eventual: 1 } as const;
 
-/** Permits requested for one execution of a payment: each further one means that the agent was stopped and resumed meanwhile. */
+/** Maximum permits per execution of a payment; each further one means a stop and a resume meanwhile. */
 const PERMITS_MAX = 3;
 
 /**
- * Maximum age of a decision whose permit is used without asking again. The rail's fence stops a late sender; this keeps a process that
- * was suspended from sending what a ledger does not know that was restored from the records meanwhile.
+ * Maximum age of a decision whose permit is used without asking again. The rail's fence stops a late sender. This bound
+ * stops a process that was suspended from sending a payment unknown to a ledger that was restored from the records
+ * meanwhile.
  */
 const DECISION_AGE_MAX_MS = 1_000;
 
 interface SendingDependencies {
   readonly ledgers: LedgerGateway;
   readonly rails: Rails;
-  /** Milliseconds that have passed since some moment, whatever is done to the clock. */
+  /** Monotonic time, unaffected by changes of the clock. */
   readonly monotonicMs: () => number;
 }
 
-/** Calls of a payment's rail, each as its ledger permits. */
+/** Calls to a payment's rail, as far as its ledger permits. */
 export interface Sending {
-  /** Throws `Superseded` where the payment is past being sent. */
+  /** Throws `Superseded` if the payment is past being sent. */
   requestPermission(profile: AgentProfile, payment: Payment): Promise<Permission>;
-  /** Returns the rail's outcome; null if it has nothing of the payment and must not have it now. */
+  /** Returns the rail's outcome; null if the rail has nothing of the payment and must not get it now. */
   send(
     profile: AgentProfile,
     payment: Payment,
@@ -52,12 +52,12 @@ export interface Sending {
 }
 
 export function createSending({ ledgers, monotonicMs, rails }: SendingDependencies): Sending {
-  /** Asks for a permit. A payment that has ended is handled by the process that confirmed it. */
+  /** Requests a permit. A payment that has ended is handled by the process that confirmed it. */
   async function requestPermission(profile: AgentProfile, { request }: Payment): Promise<Permission> {
     const { agentId } = profile;
     const { transactionId } = request;
     const reply = await ledgers.submit(profile, { kind: "request_permission", agentId, transactionId });
-    if (reply.kind !== "permission") throw new Superseded("it must not be sent any more");
+    if (reply.kind !== "permission") throw new Superseded("the payment must not be sent any more");
     return reply.permission;
   }
 
@@ -76,7 +76,7 @@ export function createSending({ ledgers, monotonicMs, rails }: SendingDependenci
     }
   }
 
-  /** The permission that came with the decision, unless the process has slept over it. */
+  /** Returns the decision's own permission unless it is too old. */
   function decidedPermission(decided: DecidedPermit | undefined): Permission | null {
     if (decided === undefined || monotonicMs() - decided.requestedMs >= DECISION_AGE_MAX_MS) return null;
     return { kind: "send", permit: decided.permit };
@@ -102,7 +102,7 @@ export function createSending({ ledgers, monotonicMs, rails }: SendingDependenci
       if (outcome.status !== "fenced") return outcome;
       permission = null;
     }
-    throw new Fenced("the agent is stopped again and again");
+    throw new Fenced("the agent was stopped during every attempt");
   }
 
   return { requestPermission, send };

@@ -10,24 +10,26 @@ import { newestFirst } from "./newest-first.ts";
 import type { FoundEntry } from "../domain/audit/verify.ts";
 import type { Indexes } from "./indexes.ts";
 
-/** An entry as it is stored. Its id is its place in its chain, so the id's own index keeps two from having one place. */
+/** Stored form of an entry. The id is the entry's place in its chain, so the index on ids keeps places unique. */
 export type AuditDocument = Document &
   Omit<AuditEntry, "at"> & {
     readonly _id: string;
     readonly at: Date;
   };
 
-/** Never in `COLLECTIONS`: what a refused request must not change does not include the note that it was refused. */
+/**
+ * Name of the audit log's collection. Not in `COLLECTIONS`: a refused request changes none of those, yet is noted here.
+ */
 export const AUDIT_LOG = "audit_log";
 
-/** The chain of what belongs to no organization, such as the operator's commands. */
+/** Chain of entries that belong to no organization, such as the operator's commands. */
 export const SERVICE_CHAIN = "service";
 
 const DIGITS = 15;
 
 /**
- * Read as a majority has it: an entry that only a fallen primary had must neither be shown nor be linked to. Written as the
- * connection says: in the journal of a majority.
+ * Returns the audit log, read with majority concern: an entry that only a failed primary had must be neither shown nor
+ * linked to. Writes are acknowledged by the journals of a majority, as on the whole connection.
  */
 export const auditLogOf = (db: Db): Collection<AuditDocument> =>
   db.collection<AuditDocument>(AUDIT_LOG, {
@@ -43,13 +45,12 @@ export function auditDocument(entry: AuditEntry): AuditDocument {
   return { _id: entryId(organizationId, sequence), ...entry, at: new Date(at) };
 }
 
-/** The ids of a chain's entries, in their order. */
 export const chainRange = (organizationId: string): { readonly $gt: string; readonly $lt: string } => ({
   $gt: `${organizationId}/`,
   $lt: `${organizationId}0`,
 });
 
-/** The ids of a chain's entries after one of them (0: from the first), up to another. */
+/** Returns the range of ids of a chain's entries after sequence `after` (0: from the first), up to `upTo`. */
 export const chainSegment = (
   organizationId: string,
   after: number,
@@ -59,10 +60,10 @@ export const chainSegment = (
   $lte: entryId(organizationId, upTo),
 });
 
-/** An entry's id: its organization, which has no slash, and its sequence. */
+/** Id of an entry: its organization's id, which contains no slash, and its sequence number. */
 const PLACE = /^([^/]+)\/(\d{15})$/;
 
-/** A document with its place taken apart; null where its id is no place in a chain. */
+/** Splits a document into its place and its fields; null if its id is not a place in a chain. */
 export function positionedEntry(document: Readonly<Record<string, unknown>>): {
   readonly organizationId: string;
   readonly found: FoundEntry;
@@ -70,7 +71,7 @@ export function positionedEntry(document: Readonly<Record<string, unknown>>): {
   const { _id, at, ...rest } = document;
   const [, organizationId, digits] = PLACE.exec(String(_id)) ?? [];
   if (organizationId === undefined || digits === undefined) return null;
-  // A value that is no date is left as it is: it then hashes to something else.
+  // A value that is not a date is marked as such, so that the entry hashes to something else.
   const instant = at instanceof Date && !Number.isNaN(at.getTime()) ? at.toISOString() : { notADate: true };
   // An entry of another organization is not genuine here, whatever its hash says.
   const belongs = rest["organizationId"] === organizationId;
@@ -80,7 +81,7 @@ export function positionedEntry(document: Readonly<Record<string, unknown>>): {
   };
 }
 
-/** Whether a document is an entry of the organization as this service has written it, in its own place. */
+/** Whether a document is an entry of the organization that this service wrote, in its own place. */
 export function isGenuine(document: AuditDocument, organizationId: string, seal: AuditSeal): boolean {
   const placed = positionedEntry(document);
   if (placed === null || placed.organizationId !== organizationId) return false;
@@ -88,17 +89,18 @@ export function isGenuine(document: AuditDocument, organizationId: string, seal:
 }
 
 /**
- * A document read with the driver's option `raw`. A field may be there twice: MongoDB filters by the first, the driver returns the
- * last. Such a document is returned with one field more, so that its content does not match its hash.
+ * Parses a document that was read with the driver's option `raw`. A field may occur twice: MongoDB filters by the first
+ * occurrence, the driver returns the last. Such a document gets an extra field, so that its content does not match its
+ * hash.
  */
 export function storedDocument(raw: unknown): Document {
-  if (!(raw instanceof Uint8Array)) throw new Error("the document was not read as it is stored");
+  if (!(raw instanceof Uint8Array)) throw new Error("the document was not read with the option `raw`");
   const document = BSON.deserialize(raw);
   const isAsWritten = Buffer.compare(BSON.serialize(document), raw) === 0;
   return isAsWritten ? document : { ...document, isStoredOtherwise: true };
 }
 
-/** The document in the last place of a chain that is before an id. Other documents that lie there are passed over. */
+/** Returns the document in a chain's last place before an id. Documents whose id is not a place are skipped. */
 const lastPlaceBefore = (log: Collection<AuditDocument>, organizationId: string, before: string) =>
   log
     .find({ _id: { $gt: chainRange(organizationId).$gt, $lt: before, $regex: PLACE } })
@@ -106,14 +108,13 @@ const lastPlaceBefore = (log: Collection<AuditDocument>, organizationId: string,
     .limit(1)
     .next();
 
-/** The end of a chain, for the next entry: whatever lies in the last place. */
+/** Returns the head of a chain, for the next entry: the document in the last place, genuine or not. */
 export async function headOf(log: Collection<AuditDocument>, organizationId: string): Promise<AuditHead> {
   const last = await lastPlaceBefore(log, organizationId, chainRange(organizationId).$lt);
   if (last === null) return NO_ENTRY;
   return { sequence: Number(last._id.split("/")[1]), hash: last.hash };
 }
 
-/** The last entry of a chain that is as this service has written it. */
 export async function genuineHeadOf(
   log: Collection<AuditDocument>,
   organizationId: string,
@@ -126,8 +127,9 @@ export async function genuineHeadOf(
 }
 
 /**
- * The id of a document that says it is the organization's and has no place in its chain; null: there is none. Reads a key of an
- * index for each entry, and no document. The id may be anything. Without a hint, since an index may have been altered.
+ * Returns the id of a document that claims to be the organization's but has no place in its chain; null if there is
+ * none. Reads one index key per entry and no documents. The id may have any type. Uses no hint, since an index may have
+ * been altered.
  */
 export async function strayOf(log: Collection<AuditDocument>, organizationId: string): Promise<unknown> {
   const outside = { organizationId, _id: { $not: chainRange(organizationId) } };
@@ -135,7 +137,7 @@ export async function strayOf(log: Collection<AuditDocument>, organizationId: st
   return found?._id ?? null;
 }
 
-/** The organizations that have chains, by the ids of their entries. */
+/** Yields the organizations that have chains, found by the ids of their entries. */
 export async function* chainsIn(log: Collection<AuditDocument>): AsyncGenerator<string> {
   let after = "";
   for (;;) {
@@ -151,11 +153,10 @@ export async function* chainsIn(log: Collection<AuditDocument>): AsyncGenerator<
   }
 }
 
-/** The chain that a document without a valid position belongs to, by its id. */
+/** Returns the chain that a document without a valid position belongs to, by its id. */
 export const chainNamedBy = ({ _id }: Readonly<Record<string, unknown>>): string =>
   String(_id).split("/")[0] ?? "";
 
-/** Fields that the list can be narrowed to; several of them together in this order. */
 const FILTERED_BY = [
   [],
   ["actor.id"],
@@ -167,7 +168,7 @@ const FILTERED_BY = [
   ["actor.id", "resource.id", "action"],
 ] as const;
 
-/** The indexes behind idempotent appends, and behind each choice of filters of the list, newest first. */
+/** Indexes for idempotent appends and for each combination of the list's filters, newest first. */
 export const AUDIT_INDEXES: Indexes = {
   [AUDIT_LOG]: [
     {

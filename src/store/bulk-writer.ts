@@ -3,7 +3,6 @@ import { MongoBulkWriteError } from "mongodb";
 import { DUPLICATE_KEY } from "../lib/duplicate-key.ts";
 import { withTimeout } from "../lib/with-timeout.ts";
 
-/** End of one of the combined operations. */
 export type BulkOutcome = "written" | "duplicate";
 
 interface Waiting<O, R> {
@@ -12,27 +11,24 @@ interface Waiting<O, R> {
   readonly reject: (error: unknown) => void;
 }
 
-/** Operations in one bulk at the most, and bulks under way at once: further operations wait for the next. */
+/** Maximum number of operations per bulk, and of bulks in flight. */
 const BULK_OPERATIONS_MAX = 500;
 const BULKS_IN_FLIGHT_MAX = 2;
 
-/** Number of operations that do not linger. */
+/** Number of waiting operations from which a batch is written without lingering. */
 const LINGERING_MAX = 25;
 
-/**
- * Deadline of a bulk. The driver can wait for ever with one that it begins just as its connection closes; the writes
- * behind it must not.
- */
+/** Timeout of a bulk, which the driver may otherwise await for ever if the connection closes as it begins. */
 const BULK_MS = 10_000;
 
 interface BatchOptions {
-  /** Wait of a batch's first operation for others; for writes that no caller waits for. */
+  /** Time that a batch's first operation waits for more. For writes that no caller waits for. */
   readonly lingerMs?: number;
 }
 
 /**
- * Combines single writes from all requests into batches: what arrives while one is under way goes together in the next. Each caller
- * waits for its own operation.
+ * Combines single writes from all requests into batches: writes that arrive while a batch is in flight form the next.
+ * Each caller waits for its own operation.
  */
 export class BatchWriter<O, R> {
   readonly #writeAll: (operations: readonly O[]) => Promise<readonly PromiseSettledResult<R>[]>;
@@ -42,7 +38,7 @@ export class BatchWriter<O, R> {
   #scheduled = false;
   #timer: NodeJS.Timeout | null = null;
 
-  /** `writeAll`: what became of each operation of a batch, in their order; what it throws is every operation's failure. */
+  /** `writeAll` returns the outcomes of a batch's operations, in their order; if it throws, every operation fails. */
   constructor(
     writeAll: (operations: readonly O[]) => Promise<readonly PromiseSettledResult<R>[]>,
     { lingerMs = 0 }: BatchOptions = {},
@@ -51,7 +47,6 @@ export class BatchWriter<O, R> {
     this.#lingerMs = lingerMs;
   }
 
-  /** Operations that wait for their turn. */
   get waiting(): number {
     return this.#waiting.length;
   }
@@ -64,7 +59,6 @@ export class BatchWriter<O, R> {
     });
   }
 
-  /** Writes at once what waits for a larger batch. */
   flush(): void {
     if (this.#timer === null) return;
     clearTimeout(this.#timer);
@@ -81,7 +75,7 @@ export class BatchWriter<O, R> {
   #go(): void {
     this.#timer = null;
     this.#scheduled = false;
-    // `#flush` settles everyone whatever happens: it never rejects.
+    // `#flush` never rejects: it settles every operation of the batch.
     void this.#flush();
   }
 
@@ -95,7 +89,7 @@ export class BatchWriter<O, R> {
       batch.forEach(({ reject, resolve }, index) => {
         const outcome = outcomes[index];
         if (outcome?.status === "fulfilled") resolve(outcome.value);
-        else reject(outcome?.reason ?? new Error("a batch without an outcome for each operation"));
+        else reject(outcome?.reason ?? new Error("a batch returned fewer outcomes than operations"));
       });
     } catch (error) {
       for (const { reject } of batch) reject(error);
@@ -107,8 +101,8 @@ export class BatchWriter<O, R> {
 }
 
 /**
- * Combines writes to one collection into unordered bulks, acknowledged as the collection's write concern says. A duplicate key is an
- * outcome, since conditional upserts and once-only inserts are made of it.
+ * Combines writes to one collection into unordered bulks, acknowledged with the collection's write concern. A duplicate
+ * key is an outcome rather than an error, since conditional upserts and once-only inserts rely on it.
  */
 export class BulkWriter<T extends Document> extends BatchWriter<AnyBulkWriteOperation<T>, BulkOutcome> {
   constructor(collection: Collection<T>, options?: BatchOptions) {
@@ -119,9 +113,9 @@ export class BulkWriter<T extends Document> extends BatchWriter<AnyBulkWriteOper
 const ended = <R>(value: R): PromiseFulfilledResult<R> => ({ status: "fulfilled", value });
 
 /**
- * Runs an unordered bulk, in which each operation fails or succeeds for itself, and the driver names those that
- * failed. An error that names none (a lost connection, a write concern that was not met) says nothing about any of
- * them: it is everyone's failure.
+ * Runs an unordered bulk. Each operation succeeds or fails by itself, and the driver names those that failed. An error
+ * that names none (a lost connection, an unmet write concern) says nothing about any operation, so it fails all of
+ * them.
  */
 async function bulkWrite<T extends Document>(
   collection: Collection<T>,
@@ -141,10 +135,10 @@ async function bulkWrite<T extends Document>(
   }
 }
 
-/** The codes of the operations that failed, by their index; null when the error does not name them. */
+/** Returns the error codes of the failed operations by index; null if the error does not name them. */
 function failuresNamedBy(error: unknown): Map<number, number> | null {
   if (!(error instanceof MongoBulkWriteError)) return null;
-  // Typed as one or more, it is missing where a lost connection was wrapped.
+  // The driver's types promise `writeErrors`, but a wrapped connection error lacks it.
   const failures = [error.writeErrors].flat().filter((failure) => failure !== undefined);
   if (failures.length === 0 || error.result.getWriteConcernError() !== undefined) return null;
   return new Map(failures.map(({ code, index }) => [index, code]));

@@ -29,19 +29,20 @@ import type { LogoDocument } from "../containers/logos.ts";
 import type { DailyCreatesDocument, OrganizationKeyDocument } from "./organization-key-documents.ts";
 import type { Indexes } from "./indexes.ts";
 
-/** A create of an agent, project or team that was requested with an idempotency key, and the id it has for good. */
+/**
+ * A create of an agent, project or team that was requested with an idempotency key, and the permanent id of its result.
+ */
 export interface CreateDocument extends Document {
   _id: string;
   payloadHash: string;
   createdId: string;
-  /** Time at which something was begun under this id. */
+  /** Time at which the create was begun. */
   createdAt: Date;
-  /** The lease of the call that executes the create. */
+  /** Lease of the call that executes the create. */
   leaseHolder: string;
   leaseUntil: Date;
 }
 
-/** The collections that handlers read, typed once. */
 export interface Collections {
   readonly agents: Collection<AgentDocument>;
   readonly creates: Collection<CreateDocument>;
@@ -55,9 +56,9 @@ export interface Collections {
   readonly organizationKeys: Collection<OrganizationKeyDocument>;
   readonly dailyCreates: Collection<DailyCreatesDocument>;
   readonly projects: Collection<ProjectDocument>;
-  /** Projects and teams once more, for what they have in common. */
+  /** The collections of projects and teams, typed by their common fields. */
   readonly containers: Readonly<Record<"project" | "team", Collection<ContainerDocument>>>;
-  /** Rules and restrictions of each level; an agent's lie under its id in a collection of their own. */
+  /** Rules and restrictions of each level; an agent's are in a separate collection, under the agent's id. */
   readonly ruled: Readonly<Record<RestrictedLevel, Collection<RuledDocument>>>;
   readonly raiseRequests: Collection<RaiseRequestDocument>;
   readonly auditLog: Collection<AuditDocument>;
@@ -81,12 +82,12 @@ export const collectionsOf = (db: Db): Collections => ({
   shownTransactions: db.collection(COLLECTIONS.transactions),
   approvals: db.collection(COLLECTIONS.approvals),
   teams: db.collection(COLLECTIONS.teams),
-  // Keys are read from the primary whatever the connection says: a revoked key is dead on its next request.
+  // Reads keys from the primary whatever the connection says: a revoked key is dead on its next request.
   organizationKeys: db.collection(AUTH_COLLECTIONS.organizationKeys, { readPreference: "primary" }),
   dailyCreates: db.collection(DAILY_CREATES, { readPreference: "primary" }),
   projects: db.collection(COLLECTIONS.projects),
   containers: { project: db.collection(COLLECTIONS.projects), team: db.collection(COLLECTIONS.teams) },
-  // From the primary: what was set binds the next payment.
+  // Read from the primary: a change binds the next payment.
   ruled: {
     project: db.collection(COLLECTIONS.projects, { readPreference: "primary" }),
     team: db.collection(COLLECTIONS.teams, { readPreference: "primary" }),
@@ -103,7 +104,7 @@ export const collectionsOf = (db: Db): Collections => ({
   pocketAuthorizations: db.collection(COLLECTIONS.pocketAuthorizations),
 });
 
-/** Indexes of what only the server writes. */
+/** Indexes of collections that only the server writes. */
 export const SERVER_INDEXES: Indexes = {
   [AUTH_COLLECTIONS.organizationKeys]: [
     { key: { hash: 1 }, name: "hash_unique", unique: true, reader: "authentication of organization keys" },

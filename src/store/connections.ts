@@ -11,16 +11,17 @@ import type { TemporalPayloads } from "../temporal/temporal-payloads.ts";
 import { EngineUnreachable } from "./engine-unreachable.ts";
 import { connectTemporal, type TemporalConnection, type TemporalSecurity } from "./temporal-connection.ts";
 
-/** Addresses of the engines. */
 export interface Addresses {
   readonly mongodbUri: string;
   readonly temporalAddress: string;
   readonly temporalNamespace: string;
-  /** Reads TLS and credentials as they are now, since certificates are renewed; null: an embedded Temporal. */
+  /**
+   * Reads TLS settings and credentials as they are now, since certificates are renewed; null for an embedded Temporal.
+   */
   readonly readTemporalSecurity: (() => TemporalSecurity) | null;
-  /** Services that share a namespace keep apart by it. */
+  /** Task queue; separates services that share a namespace. */
   readonly taskQueue: string;
-  /** The chain's JSON-RPC endpoint; null: the wallet rail is not set up. */
+  /** JSON-RPC endpoint of the chain; null if the wallet rail is not set up. */
   readonly evmRpcUrl: string | null;
 }
 
@@ -30,7 +31,7 @@ export interface Connections {
   readonly temporal: Client;
   readonly temporalOperator: OperatorService;
   readonly payloads: TemporalPayloads;
-  /** Security of the connection at the start; null: an embedded Temporal. */
+  /** Security settings of the connection at startup; null for an embedded Temporal. */
   readonly temporalSecurity: TemporalSecurity | null;
   readonly renewTemporal: TemporalConnection["renew"];
   readonly addresses: Addresses;
@@ -40,12 +41,12 @@ export interface Connections {
 const DATABASE = "agent-spending-control";
 const UNAUTHORIZED = 13;
 
-/** Bounds on one operation, so that a client is answered within 5 s whatever is down. */
+/** Timeout of one operation, so that a client is answered within 5 s whatever is down. */
 const MONGODB_TIMEOUT_MS = 3_000;
 
 /**
- * Connects to MongoDB. What is acknowledged is in the journal of a majority. Everything is read from the primary, whatever the
- * URI says: payments, revoked keys and members are decided by what is read, and a secondary may not know of them yet.
+ * Connects to MongoDB. Writes are acknowledged by the journals of a majority. All reads go to the primary, whatever the
+ * URI says: they decide on payments, revoked keys and members, and a secondary may lag behind.
  */
 export function connectMongo(uri: string): Promise<{ mongo: MongoClient; db: Db }> {
   return connected(uri, {
@@ -56,8 +57,8 @@ export function connectMongo(uri: string): Promise<{ mongo: MongoClient; db: Db 
 }
 
 /**
- * Does work whose operations may take as long as they need, on connections of its own: to build an index of millions of records takes
- * minutes, and a service that gave up on it would never start. Ends them with the work.
+ * Runs work without operation timeouts, on connections of its own that are closed afterwards. Building an index of
+ * millions of records takes minutes; a service that gave up on it would never start.
  */
 export async function withoutTimeLimits<T>(uri: string, work: (db: Db) => Promise<T>): Promise<T> {
   const { db, mongo } = await connected(uri, {});
@@ -80,11 +81,11 @@ async function connected(uri: string, limits: MongoClientOptions): Promise<{ mon
   return { mongo, db: mongo.db(databaseIn(uri, mongo)) };
 }
 
-/** The driver calls a database that the URI does not name `test`. */
+/** Returns the database's name. Without a name in the URI the driver would use `test`. */
 const databaseIn = (uri: string, mongo: MongoClient): string =>
   /^[a-z+]+:\/\/[^/?]*\/[^?]/.test(uri) ? mongo.options.dbName : DATABASE;
 
-/** Connects as `connectMongo`; throws `EngineUnreachable`, also for a MongoDB that the service can't work on. */
+/** Connects as `connectMongo`. Throws `EngineUnreachable`, also for a MongoDB that the service can't work on. */
 export async function reachMongodb(uri: string): ReturnType<typeof connectMongo> {
   let connection: Awaited<ReturnType<typeof connectMongo>> | null = null;
   try {
@@ -103,7 +104,7 @@ export async function reachMongodb(uri: string): ReturnType<typeof connectMongo>
 
 const INITIATE = "Run `rs.initiate()` in mongosh on one member.";
 
-/** Transactions, change streams and majority writes take a replica set. */
+/** Throws for a standalone server: transactions, change streams and majority writes need a replica set. */
 async function refuseStandalone(db: Db): Promise<void> {
   const { msg, setName } = await db.command({ hello: 1 });
   if (setName !== undefined || msg === "isdbgrid") return;
@@ -112,7 +113,9 @@ async function refuseStandalone(db: Db): Promise<void> {
   );
 }
 
-/** Does what needs the rights of the service's user; throws `EngineUnreachable` where it lacks them. */
+/**
+ * Runs work that needs the rights of the service's database user; throws `EngineUnreachable` if the user lacks them.
+ */
 export async function withRights<T>({ databaseName }: Db, work: () => Promise<T>): Promise<T> {
   try {
     return await work();
@@ -125,7 +128,7 @@ export async function withRights<T>({ databaseName }: Db, work: () => Promise<T>
   }
 }
 
-/** Members that wait for `rs.initiate()` are no server that can be selected. */
+/** Whether the members of the replica set wait for `rs.initiate()`; the driver selects no such server. */
 const isUninitiated = (error: unknown): boolean =>
   error instanceof MongoServerSelectionError &&
   [...(error.reason?.servers.values() ?? [])].some(({ type }) => type === "RSGhost");
@@ -141,7 +144,7 @@ export async function connect(addresses: Addresses, payloads: TemporalPayloads):
     connection: link.connection,
     namespace: addresses.temporalNamespace,
     ...payloads.client,
-    // An actor that has ended would answer as it was then.
+    // Rejects queries to a closed workflow: an actor that has ended would answer with its last state.
     workflow: { queryRejectCondition: "NOT_OPEN" },
   });
   return {

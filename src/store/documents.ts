@@ -29,7 +29,7 @@ import type {
 } from "./event-records.ts";
 import type { StoredBooks } from "./stored-books.ts";
 
-/** The records in MongoDB that answer questions. What decides about money is in the actors. */
+/** A payment's record, for queries. Decisions about money rest on the actors' state. */
 
 export interface TransactionDocument extends Document {
   _id: string;
@@ -38,86 +38,80 @@ export interface TransactionDocument extends Document {
   teamId: string;
   agentId: string;
   agentName: string;
-  /** Unique with `agentId`: an idempotency key makes one transaction. */
+  /** Hash of the idempotency key; unique with `agentId`, so that a key makes one transaction. */
   keyHash: string;
   payloadHash: string;
   sequence: number;
   createdAt: Date;
   recipient: string;
-  /** The URL that was paid for, its host and the shop's protocol and receipt; only of purchases. */
+  /** URL that was paid for, its host, and the shop's protocol and receipt; only of purchases. */
   resource?: string;
   host?: string;
   protocol?: Protocol;
   receipt?: string;
-  /** Thousandths of a cent that it counts with; only of purchases, whose prices may be below a cent. */
+  /** Amount in thousandths of a cent; only of purchases, whose prices may be below a cent. */
   amountMc?: number;
-  /** Form by which rules find it (`comparedName`); `recipient` is as it was sent. */
+  /** Form in which rules compare the recipient (`comparedName`); `recipient` is as it was sent. */
   comparedRecipient: string;
-  /** Words that a search finds it by (`searchWords`). */
+  /** Words by which a search finds the payment (`searchWords`). */
   words: string[];
   merchantCategory: string | null;
-  /** Amount that it counts with: captured, and until then requested. */
+  /** Amount that counts: the captured one; until the capture, the requested one. */
   amountCents: number;
-  /** Missing if it was charged in full (src/domain/ledger/recorded-amounts.ts). */
+  /** Missing if the payment was charged in full (src/domain/ledger/recorded-amounts.ts). */
   amounts?: Amounts;
   stage: Stage | null;
-  /** Limits that its network has exceeded; null: none. */
+  /** Limits that the payment's network has exceeded; null if none. */
   breach: ShownBreach[] | null;
-  /**
-   * Amounts that sums by day add to `amountCents` at `createdAt`; missing if all was booked at once
-   * (src/store/moved-amounts.ts).
-   */
+  /** Amounts that sums by day add to `amountCents` at `createdAt`; missing if all was booked at once. */
   moved?: MovedAmount[];
   currency: string;
   rail: Rail;
   status: TransactionStatus;
   purpose: string;
-  /** Types of rules in the shadow that would have flagged it; missing: none. */
+  /** Types of shadow rules that would have flagged the payment; missing if none. */
   wouldHaveFlagged?: string[];
   denialReason: string | null;
   denialCode: DenialCode | null;
   denialDetails: { limit: number; remaining: number; resetsAt: Date | null; period?: Period } | null;
-  /** Time of its denial, failure, expiry or reversal. */
+  /** Time of the denial, failure, expiry or reversal. */
   deniedAt: Date | null;
-  /** Feedback of the person who denied it. */
   feedback: string | null;
   onChainTxHash: string | null;
   chainCaip2: string | null;
   approvalId: string | null;
   revision: number;
   ledgerState: LedgerState;
-  /** Time at which this revision was written; missing on records that were written by a repair. */
+  /** Time at which this revision was written; missing on records that a repair wrote. */
   recordedAt?: Date;
 }
 
-/** A change of a payment's sum at a later time; negative: it has fallen. */
+/** A later change of a payment's sum; negative for a decrease. */
 export interface MovedAmount {
   at: Date;
   cents: number;
 }
 
-/** The part of a payment that only its ledger needs. A lost ledger is rebuilt from it; it is never shown. */
+/** Part of a payment's record that only its ledger needs, to be rebuilt if it is lost. Never shown. */
 export interface LedgerState {
   phase: PaymentPhase;
   day: string;
-  /** Instant at which it counts in the windows of spend limits; missing where that is `createdAt`. */
+  /** Instant at which the payment counts in the windows of spend limits; missing if equal to `createdAt`. */
   windowAt?: Date;
   policyVersion: number;
-  /** Thousandths of a cent that were requested. */
   amountMc: number;
-  /** Missing where the payment has none. */
   card?: PaymentCard;
   books: StoredBooks | null;
-  /** MAC over the books at this revision; null where there are none. */
+  /** MAC over the books at this revision; null if there are none. */
   booksProof: string | null;
-  /** The id that its approval has, or would have. */
+  /** Id that the payment's approval has, or would have. */
   approvalId: string;
   fingerprint: string;
   proof: string;
   rulesVersions: RulesVersions | null;
 }
 
-/** An approval as an event has it. */
+/** Form of an approval in events. */
 export interface ApprovalSnapshot extends Document {
   _id: string;
   transactionId: string;
@@ -130,7 +124,7 @@ export interface ApprovalSnapshot extends Document {
   currency: string;
   rail: Rail;
   recipient: string;
-  /** The URL that is paid for; only of purchases. */
+  /** URL that is paid for; only of purchases. */
   resource?: string;
   /** Thousandths of a cent; only of purchases. */
   amountMc?: number;
@@ -148,9 +142,9 @@ export interface ApprovalSnapshot extends Document {
 }
 
 export interface ApprovalDocument extends ApprovalSnapshot {
-  /** Time at which the end of its payment was written down. */
+  /** Time at which the end of the approval's payment was recorded. */
   closedAt?: Date;
-  /** Part that only the ledger needs, as a transaction's. */
+  /** Part that only the ledger needs, as in a transaction's record. */
   ledgerState: {
     proof: string | null;
     policyVersion: number | null;
@@ -161,26 +155,26 @@ export interface ApprovalDocument extends ApprovalSnapshot {
 
 export interface AgentKeyRecord {
   id: string;
-  /** HMAC of the key's value with the server-held pepper; the value itself is kept nowhere. A connection's is of its id. */
+  /** HMAC of the key's value (a connection's: of its id) with the server-held pepper; the value is not stored. */
   hash: string;
-  /** MAC that this hash is the agent's key's (`AgentProofs`). */
+  /** MAC that ties this hash to the agent's key (`AgentProofs`). */
   proof: string;
   last4: string;
-  /** A client that is connected by OAuth, in place of a value that somebody holds; left out for a key. */
-  connection?: { clientName: string; /** Null: all that the agent may use. */ tools: string[] | null };
+  /** Client that is connected by OAuth instead of holding a key's value; missing for a key. */
+  connection?: { clientName: string; /** Null for all that the agent may use. */ tools: string[] | null };
   createdAt: Date;
   lastUsedAt: Date | null;
 }
 
-/** An agent's wallet: everything that its address follows from, so that it can be deployed at its first use. */
+/** An agent's wallet, with everything that determines its address, so that it can be deployed at its first use. */
 export interface WalletRecord {
-  /** Address with its EIP-55 checksum, as the others. */
+  /** Address with its EIP-55 checksum, as `owner`, `spender` and `factory`. */
   address: string;
   /** CAIP-2, `eip155:<chain id>`. */
   chainCaip2: string;
-  /** The organization's own key. */
+  /** Address of the organization's own key. */
   owner: string;
-  /** The service's key when the agent was created. */
+  /** Address of the service's key at the agent's creation. */
   spender: string;
   factory: string;
 }
@@ -191,57 +185,55 @@ export interface AgentDocument extends Document, Partial<AgentLabels> {
   projectId: string;
   teamId: string;
   name: string;
-  /** Tools the key may call; null: all. */
+  /** Tools that the key may call; null for all. */
   scopes: string[] | null;
   lifecycle: AgentLifecycle;
   policy: BudgetPolicy;
   policyVersion: number;
   spentCents: number;
   reservedCents: number;
-  /** Null where no wallet rail was set up, or the organization had named no owner, when the agent was created. */
+  /** Null if the agent was created without a wallet rail, or before the organization named an owner. */
   wallet: WalletRecord | null;
   key: AgentKeyRecord | null;
-  /** Keys that are being minted: the actor names the one that becomes `key`, by its id. */
+  /** Keys that are being minted; the actor names the one that becomes `key`, by its id. */
   candidateKeys?: AgentKeyRecord[];
-  /**
-   * End of the time in which the replay of a machine's create delivers the first key again; null: a person created
-   * the agent.
-   */
+  /** End of the window in which a replay of a machine's create delivers the first key; null for a person's. */
   keyDeliverableUntil?: Date | null;
-  /** First use of a key of the agent; null or missing: never, as far as is known here. */
+  /** First known use of a key of the agent; null or missing if there was none. */
   authenticatedAt?: Date | null;
   /** Whether the service has given up its right to spend from the archived agent's wallet. */
   walletDetached: boolean;
   createdBy: { type: "user" | "organization_key"; id: string };
-  /** The lineage of the organization's key that created it, which survives rotation; null where a person did. */
+  /** Lineage of the organization key that created the agent, which survives rotation; null if a person did. */
   createdByLineage: string | null;
   createdAt: Date;
-  /** MAC over what of the record never changes (`AgentProofs`). */
+  /** MAC over the record's immutable fields (`AgentProofs`). */
   proof: string;
   updatedAt: Date;
   archivedAt: Date | null;
-  /** The revision of the agent's actor that name, keys and end were written from. */
+  /** Revision of the agent's actor that name, keys and archival were written from. */
   revision: number;
-  /** The revision of its account in the ledger that policy, totals and whether it is paused were written from. */
+  /** Revision of the agent's ledger account that policy, totals and paused state were written from. */
   accountRevision: number;
 }
 
 /**
- * End of an agent's create, and the first key's sealed form while it may be delivered again. Its id is the agent's:
- * written with the agent's record in one transaction, or in its place when the create is given up, so never both.
+ * Outcome of an agent's create, with the first key's sealed form while it may be delivered again. The id is the
+ * agent's. Written either with the agent's record in one transaction, or in its place when the create is given up,
+ * never both.
  */
 export interface KeyDeliveryDocument extends Document {
   _id: string;
-  /** `open` until the window is over, then `closed`; `discarded`: the create was never committed, and can't be any more. */
+  /** `open` until the window ends, then `closed`. `discarded`: the create was never committed and can't be any more. */
   state: "open" | "closed" | "discarded";
-  /** Null where nothing is to be delivered again. */
+  /** Sealed key; null if nothing is to be delivered again. */
   sealed: string | null;
   at: Date;
-  /** Missing while it is open. */
+  /** Missing while the delivery is open. */
   endedAt?: Date;
 }
 
-/** Agent as an event has it: what every reader of the agent may see. */
+/** Form of an agent in events: everything that each reader of the agent may see. */
 export type AgentSnapshot = Pick<
   AgentDocument,
   | "_id"
@@ -263,7 +255,7 @@ export type AgentSnapshot = Pick<
   | "archivedAt"
 >;
 
-/** The fields of a transaction that are shown; the projection by which only they are read. */
+/** Projection to the fields of a transaction that are shown. */
 export const SHOWN_TRANSACTION_FIELDS = {
   _id: 1,
   createdAt: 1,
@@ -290,21 +282,21 @@ export const SHOWN_TRANSACTION_FIELDS = {
   chainCaip2: 1,
 } as const;
 
-/** Transaction as an event has it and lists show it: what every reader of it may see. */
+/** Form of a transaction in events and lists: everything that each of its readers may see. */
 export type TransactionSnapshot = Pick<TransactionDocument, keyof typeof SHOWN_TRANSACTION_FIELDS>;
 
-/** Event, once for everything that has happened. Deliveries are made from it. */
+/** An event, written once; deliveries are made from it. */
 export interface EventDocument extends Document {
   _id: string;
   type: EventType;
   organizationId: string;
-  /** Null, as the next three, for what concerns the organization alone. */
+  /** Null for events that concern the organization alone, as the next three fields. */
   projectId: string | null;
   teamId: string | null;
   agentId: string | null;
   agentName: string | null;
   createdAt: Date;
-  /** Records as they were when it happened, under their nouns; nothing secret, nor a hash of it. */
+  /** Records as of the event, keyed by their nouns, without secrets or hashes of secrets. */
   data: {
     agent?: AgentSnapshot;
     transaction?: TransactionSnapshot;
@@ -315,46 +307,45 @@ export interface EventDocument extends Document {
     payment?: BillingPaymentRecord;
     budget?: BudgetRecord;
   };
-  /** Set while its deliveries are still to be created. */
+  /** Set until the event's deliveries are created. */
   isPending?: true;
-  /**
-   * Time at which its deliveries were created; missing on what concerns the organization alone, which is kept for
-   * good.
-   */
+  /** Time at which the deliveries were created; missing on events of the organization alone, which are kept. */
   dispatchedAt?: Date;
-  /** Trace in which it was published, where there was one. */
+  /** Trace in which the event was published, if any. */
   traceparent?: string;
-  /** MAC over what it says (`AccessProofs`). */
+  /** MAC over the event's content (`AccessProofs`). */
   proof: string;
 }
 
-/** The approval rules of a container: replaced whole. */
+/** Approval rules of a container; replaced as a whole. */
 export interface StoredRules {
   readonly rules: readonly ApprovalRule[];
   readonly version: number;
-  /** SHA-256 of the rules, which are the same wherever it is. */
+  /** SHA-256 of the rules, independent of their container. */
   readonly contentHash: string;
   /** MAC over container, version and hash (`AccessProofs`). */
   readonly proof: string;
 }
 
-/** Restrictions of a project, a team or an agent: replaced whole. */
+/** Restrictions of a project, a team or an agent; replaced as a whole. */
 export interface StoredRestrictions extends Pick<StoredRules, "version" | "contentHash" | "proof"> {
   readonly lists: Restrictions;
 }
 
-/** A level with rules or restrictions. Of agents in a collection of their own: an agent's record is read for many things. */
+/** A level with rules or restrictions. Agents' are separate, since agents' records are read for much else. */
 export interface RuledDocument extends Document {
   _id: string;
   organizationId: string;
-  /** Missing until some are set; that is version 1. */
+  /** Missing until rules are first set, as version 1. */
   approvalRules?: StoredRules;
   restrictions?: StoredRestrictions;
 }
 
 type RulesVersion = { readonly version: number } | undefined;
 
-/** The version that ledgers know: raised by every replacement of rules or restrictions. 0: none were ever set. */
+/**
+ * Returns the version that ledgers know, raised by every replacement of rules or restrictions; 0 if none were ever set.
+ */
 export const rulesRevisionOf = (level: {
   readonly approvalRules?: RulesVersion;
   readonly restrictions?: RulesVersion;
@@ -364,19 +355,19 @@ export interface ContainerDocument extends RuledDocument {
   name: string;
   description: string | null;
   color: string | null;
-  /** The keyed hash that names the tile's image, which lies apart (src/containers/logos.ts); null where there is none. */
+  /** Keyed hash that names the tile's image (src/containers/logos.ts); null if there is none. */
   logoHash: string | null;
   createdAt: Date;
   archivedAt: Date | null;
-  /** State that lists are narrowed by: `archived` once `archivedAt` is there, written with it. */
+  /** State that lists filter by; `archived` is written together with `archivedAt`. */
   state: "active" | "archived";
-  /** Cap as the ledger has decided it; missing until one is set, which is version 1 without a cap. */
+  /** Cap as decided by the ledger; missing until one is set, which means version 1 without a cap. */
   cap?: Cap;
-  /** Calendar of a project, as the ledger has decided it; missing until one is set. */
+  /** A project's calendar as decided by the ledger; missing until one is set. */
   calendar?: Calendar;
-  /** MAC over its place (`AccessProofs`). */
+  /** MAC over the container's place (`AccessProofs`). */
   proof: string;
-  /** Counts what was put into it, so that a create and an archive write to the same record. Of teams: their agents, archived ones too. */
+  /** Children ever created (of a team: agents), so that a create and an archival write to the same record. */
   childrenCreated?: number;
 }
 export type ProjectDocument = ContainerDocument;

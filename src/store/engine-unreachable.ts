@@ -1,6 +1,6 @@
 import { PlainError } from "../lib/plain-error.ts";
 
-/** An engine can't be used; the message is one line for a person, without the address's credentials. */
+/** An engine can't be used. The message is one line for a person, without the address's credentials. */
 export class EngineUnreachable extends PlainError {
   override readonly name = "EngineUnreachable";
 }

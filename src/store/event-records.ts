@@ -1,53 +1,52 @@
 import type { AuthorizationRefusal } from "../domain/ledger/books.ts";
 import type { Warning } from "../domain/ledger/thresholds.ts";
 
-/** Records that only events have, as receivers read them. */
+/** Forms of records that exist only in events. */
 
-/** Our answer to a network that asked whether it may charge a card. */
+/** The service's answer to a network's authorization request. */
 export interface AuthorizationRecord {
-  /** The network's. */
+  /** Id assigned by the network. */
   id: string;
   isApproved: boolean;
   amountCents: number;
   currency: "USD";
-  /** The merchant, as its network names it. */
+  /** Merchant, as named by the network. */
   merchant: string;
   declinedBecause: AuthorizationRefusal | null;
 }
 
 /** A limit that has reached a threshold. */
 export interface BudgetRecord extends Omit<Warning, "at" | "startedAt" | "resetsAt"> {
-  /** Of the agent, team or project. */
+  /** Id of the agent, team or project. */
   readonly id: string;
   readonly startedAt: Date | null;
   readonly resetsAt: Date | null;
 }
 
-/** Money that has arrived in an organization's treasury, or at its card issuer, and can't be taken back any more. */
+/** Money that has arrived in an organization's treasury or at its card issuer, irreversibly. */
 export interface DepositRecord {
   id: string;
   amountCents: number;
   currency: "USD";
-  /** The treasury's; null, as the next two, of money that has arrived at a card issuer. */
+  /** Address of the treasury; null, as the next two, for money that arrived at a card issuer. */
   address: string | null;
   onChainTxHash: string | null;
   chainCaip2: string | null;
   settledAt: Date;
 }
 
-/** Money that has gone from an organization's treasury to an agent's wallet, and can't be taken back by the chain any more. */
+/** Money that has moved from an organization's treasury to an agent's wallet, irreversibly on the chain. */
 export interface FundingRecord {
   id: string;
   amountCents: number;
   currency: "USD";
-  /** The wallet's. */
+  /** Address of the wallet. */
   address: string;
   onChainTxHash: string;
   chainCaip2: string;
   settledAt: Date;
 }
 
-/** A payment for the organization's own subscription. */
 export interface BillingPaymentRecord {
   id: string;
   plan: string;

@@ -9,18 +9,18 @@ export interface FenceDocument extends Document {
 }
 
 /**
- * Lays fences in a rail's collection. A place is empty, then has a fence that only rises, then a trace, and is never empty again. So
- * an insert followed by a raise leaves no moment at which an earlier permit gets through.
+ * Lays fences in a rail's collection. A place is empty, then holds a fence that only rises, then a trace, and is never
+ * empty again. An insert followed by a raise therefore leaves no gap for an earlier permit.
  */
 export class FenceWriter {
   readonly #writes: BulkWriter<FenceDocument>;
 
-  /** Takes a queue of its own: a stop does not wait behind payments. */
+  /** Uses a queue of its own, so that a stop does not wait behind payments. */
   constructor(collection: Collection<FenceDocument>) {
     this.#writes = new BulkWriter(collection);
   }
 
-  /** Whether the place was empty; else it has a trace, or a fence that is at least as high now. */
+  /** Returns whether the place was empty. If not, it now holds a trace, or a fence at least as high. */
   async lay(document: FenceDocument): Promise<boolean> {
     const { _id, fence } = document;
     if ((await this.#writes.write({ insertOne: { document } })) === "written") return true;

@@ -12,7 +12,7 @@ import type { Collections } from "./collections.ts";
 import { type ApprovalDocument, COLLECTIONS, type TransactionDocument } from "./documents.ts";
 import { type Transaction, TRANSACTION_OPTIONS, transactionsOf } from "./transactions.ts";
 
-/** The two records of a payment that was held, at one revision. */
+/** The two records of a held payment, at one revision. */
 export interface HeldRecords {
   readonly transaction: TransactionDocument;
   readonly approval: ApprovalDocument;
@@ -21,8 +21,8 @@ export interface HeldRecords {
 type PaymentCollections = Pick<Collections, "transactions" | "approvals">;
 
 /**
- * Returns a payment's records at one revision, the transaction's or a later one; without an approval where the payment was never
- * held, or its approval is no longer retained.
+ * Returns a payment's records at one revision, the transaction's or a later one. The approval is null if the payment
+ * was never held, or if the approval is no longer retained.
  */
 export async function recordsOf(
   { approvals, transactions }: PaymentCollections,
@@ -33,7 +33,7 @@ export async function recordsOf(
     const { _id, approvalId, revision } = transaction;
     const approval = approvalId === null ? null : await approvals.findOne({ _id: approvalId });
     if (approval === null || approval.revision <= revision) return { transaction, approval };
-    // Both records were written since the transaction was read.
+    // Both records were rewritten after the transaction was read.
     const newer = await transactions.findOne({ _id });
     if (newer === null || newer.revision === revision) return { transaction, approval };
     transaction = newer;
@@ -44,9 +44,9 @@ export async function recordsOf(
 type BatchOutcome = BulkOutcome | "contended";
 
 /**
- * Writes the records of held payments, many payments in one transaction of MongoDB: no caller can read one record of a payment
- * without the other, or at another revision. A batch that meets other writers is given up, and its payments are written one by one,
- * so that none waits for the records of others.
+ * Writes the records of held payments, many payments per MongoDB transaction, so that no reader sees a payment's two
+ * records at different revisions. A batch that conflicts with other writers is given up and its payments are written
+ * one by one, so that no payment waits for another's records.
  */
 export class HeldPaymentWriter {
   readonly #transactions: Collection<TransactionDocument>;
@@ -61,18 +61,17 @@ export class HeldPaymentWriter {
     this.#batches = new BatchWriter((batch) => this.#writeBatch(batch));
   }
 
-  /** Payments that wait for their turn. */
   get waiting(): number {
     return this.#batches.waiting;
   }
 
-  /** Writes both records, or neither: `duplicate` where the payment's record is at the same or a later revision. */
+  /** Writes both records or neither; `duplicate` if the payment's record has the same or a later revision. */
   async write(records: HeldRecords): Promise<BulkOutcome> {
     const outcome = await this.#batches.write(records);
     return outcome === "contended" ? this.writeAlone(records, records.transaction.revision) : outcome;
   }
 
-  /** Writes one payment's records over a record whose revision is below the named one. */
+  /** Writes one payment's records over a record whose revision is lower than `below`. */
   async writeAlone(records: HeldRecords, below: number): Promise<BulkOutcome> {
     try {
       const written = await this.#inTransaction((session) => this.#replace([records], session, below));
@@ -101,10 +100,7 @@ export class HeldPaymentWriter {
     });
   }
 
-  /**
-   * Replaces the records that are older than those of the batch, or than `below`, a payment's in the order of its revisions. Returns
-   * those that it has written.
-   */
+  /** Replaces records older than the batch's or than `below`, a payment's in revision order; returns those written. */
   async #replace(
     batch: readonly HeldRecords[],
     session: ClientSession,
@@ -135,7 +131,7 @@ export class HeldPaymentWriter {
   }
 }
 
-/** Whether nothing of a transaction was written since others wrote the same records, or an idempotency key belongs to another payment. */
+/** Whether other writers wrote the same records, or an idempotency key belongs to another payment. */
 const isContention = (error: unknown): boolean =>
   isDuplicateKey(error) ||
   (error instanceof MongoServerError && error.hasErrorLabel("TransientTransactionError"));

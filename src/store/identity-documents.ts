@@ -5,7 +5,7 @@ import type { WalletRecord } from "./documents.ts";
 import type { InviteMail } from "./mail-documents.ts";
 import type { OrganizationKeyDocument } from "./organization-key-documents.ts";
 
-/** Plan that an organization pays for; it decides the limits. */
+/** Plan that an organization pays for; determines its limits. */
 export const PLANS = ["free", "pro", "enterprise"] as const;
 export type Plan = (typeof PLANS)[number];
 
@@ -19,7 +19,7 @@ export interface OrganizationDocument {
   readonly _id: string;
   readonly name: string;
   readonly plan: Plan;
-  /** An enterprise plan's custom limits per minute; null where the plan's own hold. */
+  /** Custom limit per minute of an enterprise plan; null to use the plan's own. */
   readonly restPerMinute: number | null;
   readonly mcpPerMinute: number | null;
   /** Its subscriptions by their ids at the billing provider; missing: no event of one has come. */
@@ -28,24 +28,24 @@ export interface OrganizationDocument {
   readonly defaultProjectId: string;
   readonly defaultTeamId: string;
   readonly createdAt: Date;
-  /** Whether the operator's command made it, to stay or to try things out, or the set-up link. */
+  /** Origin: the operator's command, a trial started by that command, or the set-up link. */
   readonly createdBy?: "command" | "trial" | "set-up";
-  /** Hash of the request that created it: while it is provisioning, the same request finds it and creates no other. */
+  /** Hash of the creating request. While provisioning, the same request finds this organization again. */
   readonly creation: string;
   readonly readyAt: Date | null;
-  /** Set if its chain in the audit log was begun with its creation. */
+  /** Set if the organization's audit chain began with its creation. */
   readonly isAudited?: true;
-  /** The address that owns the wallets of agents that are created from now on; missing: none is set. */
+  /** Address that owns the wallets of agents created from now on; missing if none is set. */
   readonly walletOwner?: string;
-  /** IANA time zone of its people; missing: none is set. */
+  /** IANA time zone of the organization's members; missing if none is set. */
   readonly timezone?: string;
-  /** Address that it is sent money at; missing until it has an owner, or if there is no chain. */
+  /** Wallet that receives the organization's deposits; missing until there is an owner, or without a chain. */
   readonly treasury?: WalletRecord | null;
-  /** Counts changes of roles and removals: each of them writes it, so that two at once can't both look away. */
+  /** Counter that every change of roles and every removal writes, so that concurrent ones conflict. */
   readonly membersRevision?: number;
-  /** Counts webhook endpoints that were made: each of them writes it, so that two at once can't both find the last place. */
+  /** Counter that every new webhook endpoint writes, so that concurrent ones can't both take the last place. */
   readonly webhooksRevision?: number;
-  /** Set if its people can do nothing without a second factor. Each of its people's records says so, too. */
+  /** Set if members need a second factor. Copied into each member's record. */
   readonly requireSecondFactor?: true;
 }
 
@@ -54,49 +54,49 @@ export interface UserDocument {
   readonly organizationId: string;
   readonly name: string;
   readonly email: string;
-  /** Form in which e-mails are compared; unique in its organization. */
+  /** Form in which e-mail addresses are compared; unique in the organization. */
   readonly emailNormalized: string;
-  /** Whether mail to it is known to reach them; else it is unverified. */
+  /** Whether the address is verified: mail sent to it is known to arrive. */
   readonly emailVerified: boolean;
   readonly role: Role;
-  /** Containers that a member is bound to; null or missing: none, they act in the whole organization. */
+  /** Containers that the member is bound to; null or missing if the member acts in the whole organization. */
   readonly binding?: Bound | null;
-  /** Argon2id, in the PHC string format. */
+  /** Argon2id hash in the PHC string format. */
   readonly passwordHash: string;
   readonly createdAt: Date;
-  /** Counts changes of their second factors: each of them writes it, so that two at once can't both look away. */
+  /** Counter that every change of the user's second factors writes, so that concurrent ones conflict. */
   readonly factorsRevision?: number;
-  /** Counts organization keys that they minted or rotated, so that one that is being made is in conflict with their removal. */
+  /** Counter that every mint or rotation of an organization key writes, to conflict with the user's removal. */
   readonly keysRevision?: number;
-  /** Counts what ended all their sessions but for one; a session that was begun under an earlier count is over. Missing: 0. */
+  /** Counter raised when all but one of the user's sessions end; sessions of a lower count are over. Missing: 0. */
   readonly sessionsEpoch?: number;
-  /** Copy of the organization's setting, where every request finds it. */
+  /** Copy of the organization's setting, since every request reads the user's record. */
   readonly secondFactorRequired?: true;
-  /** Likewise: unless they are an owner, they sign in by the organization's provider alone. */
+  /** Copy of the organization's setting: the user signs in only through the identity provider, unless an owner. */
   readonly ssoRequired?: true;
-  /** Their identity at the organization's provider; an e-mail address is none. */
+  /** Identity at the organization's provider; an e-mail address is not one. */
   readonly sso?: { readonly issuer: string; readonly subject: string };
-  /** Set if they are mailed about payments on hold, where the service mails. */
+  /** Set if the user is mailed about held payments; without effect if the service sends no mail. */
   readonly approvalMails?: true;
-  /** Their second factors in force; missing: none. A factor's own record counts only if it is one of these. */
+  /** Second factors in force; missing if none. A factor's own record counts only if listed here. */
   readonly secondFactors?: readonly HeldFactor[];
-  /** MAC over what gives access (`AccessProofs`). */
+  /** MAC over the fields that give access (`AccessProofs`). */
   readonly proof: string;
 }
 
-/** A second factor in force, in its person's record. */
+/** A second factor in force, as listed in its user's record. */
 export type HeldFactor =
-  /** The id is its secret's. */
+  /** `id` is the secret's. */
   | { readonly kind: "totp"; readonly id: string }
   | { readonly kind: "passkey"; readonly id: string; readonly publicKey: string };
 
 /**
- * Proof of identity that a person gave, in the terms of RFC 8176: a passkey is proof of a key, and two factors in
- * one. `sso`: the word of the organization's identity provider.
+ * A proof of identity, in the terms of RFC 8176. A passkey counts as `pop` and as `mfa`. `sso` is the statement of the
+ * organization's identity provider.
  */
 export type AuthenticationMethod = "pwd" | "otp" | "pop" | "mfa" | "sso";
 
-/** Why a session ended before its time; `ended`: by the person, from the list of their sessions. */
+/** Why a session ended early. `ended`: by its user, from the list of sessions. */
 export type SessionEnd =
   | "sign_out"
   | "refresh_reuse"
@@ -112,21 +112,21 @@ export interface SessionDocument {
   readonly userId: string;
   readonly organizationId: string;
   readonly amr: readonly AuthenticationMethod[];
-  /** Time of the sign-in. Neither a refresh nor a step-up moves it. */
+  /** Time of the sign-in; neither a refresh nor a step-up changes it. */
   readonly createdAt: Date;
   readonly expiresAt: Date;
-  /** HMAC of the one refresh token that is good; each use puts another in its place. */
+  /** HMAC of the one valid refresh token; each use replaces it. */
   readonly refreshHash: string;
-  /** HMAC of the token before it; null before the first refresh. */
+  /** HMAC of the preceding token; null before the first refresh. */
   readonly previousRefreshHash: string | null;
   readonly refreshedAt: Date | null;
   /** Exact to a minute. */
   readonly lastSeenAt: Date;
-  /** Name that the client gave itself at sign-in; bounded, and of plain characters alone. */
+  /** Name that the client gave at sign-in; bounded, printable characters only. */
   readonly userAgent: string | null;
-  /** Id of the provider's session that began it; missing: none. */
+  /** Id of the identity provider's session that began this one; missing if none. */
   readonly ssoSid?: string;
-  /** The person's `sessionsEpoch` when their password was read, or since. */
+  /** The user's `sessionsEpoch` when the password was read, or later. */
   readonly epoch: number;
   readonly revokedAt: Date | null;
   readonly revokedBecause: SessionEnd | null;
@@ -135,13 +135,13 @@ export interface SessionDocument {
   readonly proof: string;
 }
 
-/** TOTP secret with its guards. Secrets are replaced whole, so an id always means the same secret. */
+/** TOTP secret with guards against guessing and reuse. Replaced as a whole, so an id means one secret. */
 export interface TotpSecret {
   readonly id: string;
   /** Sealed, bound to `id`. */
   readonly sealedSecret: string;
   readonly createdAt: Date;
-  /** The newest time step whose code was accepted: that code and all older ones are used up. */
+  /** Newest time step whose code was accepted; that code and all older ones are used up. */
   readonly lastUsedStep: number;
   readonly wrongCodes: number;
   readonly lockedUntil: Date | null;
@@ -156,86 +156,83 @@ export interface TotpFactorDocument {
   readonly pending: PendingTotpSecret | null;
 }
 
-/** Secret that was not confirmed yet; only the session that it was given to can confirm it. */
+/** An unconfirmed secret; only the session that received it can confirm it. */
 export interface PendingTotpSecret extends TotpSecret {
   readonly sessionId: string;
   readonly expiresAt: Date;
-  /** Given to a session that had stepped up, so that it may take a confirmed one's place. */
+  /** Whether the session had stepped up, so that the secret may replace a confirmed one. */
   readonly steppedUp: boolean;
-  /** MAC over what lets it be confirmed (`AccessProofs`). */
+  /** MAC over the fields that allow a confirmation (`AccessProofs`). */
   readonly proof: string;
 }
 
-/** A passkey, in force from its enrolment on. Nothing in it is a secret: the private key never leaves its device. */
+/** A passkey, in force from its enrolment on. Holds no secret: the private key never leaves its device. */
 export interface PasskeyDocument {
   readonly _id: string;
   readonly userId: string;
   readonly kind: "passkey";
   readonly name: string;
-  /** WebAuthn's id of it, base64url; one person's only. */
+  /** WebAuthn credential id, base64url; belongs to one user only. */
   readonly credentialId: string;
-  /** The COSE key, base64url. */
+  /** COSE key, base64url. */
   readonly publicKey: string;
-  /** Counter of its last signature. Most synced passkeys say 0 each time. */
+  /** Counter of the last signature; 0 each time for most synced passkeys. */
   readonly counter: number;
-  /** Whether it may be synced, as its last signature said. */
+  /** Whether the passkey may be synced, according to its last signature. */
   readonly backupEligible: boolean;
   readonly backedUp: boolean;
   readonly transports: readonly string[];
   readonly createdAt: Date;
   readonly lastUsedAt: Date | null;
-  /**
-   * Time at which it last signed as a copy would: with a counter that was not ahead, or as one that may be synced and
-   * could not be before.
-   */
+  /** Last sign of a clone: the counter did not advance, or a passkey that could not be synced claims it can. */
   readonly suspectedCloneAt: Date | null;
 }
 
-/** Second factor of any kind. */
 export type FactorDocument = TotpFactorDocument | PasskeyDocument;
 export type SecondFactorKind = FactorDocument["kind"];
 
-/** Purpose that a challenge was given out for; it is good for nothing else. */
+/** Purpose of a challenge; it is valid for no other. */
 export type PasskeyPurpose = "enrolment" | "sign_in" | "step_up";
 
-/** A challenge that was given out and not come back yet, under its hash. */
+/** An issued challenge that has not been answered yet, under its hash. */
 export interface PasskeyChallengeDocument {
   readonly _id: string;
   readonly purpose: PasskeyPurpose;
-  /** Null at sign-in, before the person is known. */
+  /** Null at sign-in, before the user is known. */
   readonly userId: string | null;
   readonly sessionId: string | null;
-  /** Given to a session that had stepped up, so that the enrolment may add to a factor in force. */
+  /** Whether the session had stepped up, so that the enrolment may add to a factor in force. */
   readonly steppedUp: boolean;
   readonly expiresAt: Date;
-  /** MAC over what gives access (`AccessProofs`). */
+  /** MAC over the fields that give access (`AccessProofs`). */
   readonly proof: string;
 }
 
-/** An invite that is open: once accepted, withdrawn or replaced it is gone. */
+/** An open invite; accepted, withdrawn and replaced invites are deleted. */
 export interface InviteDocument {
   readonly _id: string;
   readonly organizationId: string;
   readonly email: string;
   readonly emailNormalized: string;
   readonly role: Role;
-  /** Containers that the member will be bound to; missing: none. */
+  /** Containers that the member will be bound to; missing if none. */
   readonly binding?: Bound;
-  /** HMAC of the token, which itself is not kept. */
+  /** HMAC of the token; the token itself is not stored. */
   readonly tokenHash: string;
-  /** Creator, who need not be a member any more. */
+  /** Creator, possibly no longer a member. */
   readonly createdBy: { readonly type: "user"; readonly id: string };
   readonly createdAt: Date;
   readonly expiresAt: Date;
-  /** Null: it is not mailed, and its token was answered. Else the token is delivered only by mail. */
+  /**
+   * Null if the invite is not mailed and its token was in the response; otherwise the token is delivered only by mail.
+   */
   readonly mail: InviteMail | null;
-  /** Set until the workflow that mails it was started. */
+  /** Set until the workflow that mails the invite is started. */
   readonly mailStartPending?: true;
-  /** MAC over what gives access (`AccessProofs`). */
+  /** MAC over the fields that give access (`AccessProofs`). */
   readonly proof: string;
 }
 
-/** Invites that were mailed in one window of time. */
 export interface InviteCountDocument {
   readonly _id: string;
   readonly count: number;
@@ -243,9 +240,9 @@ export interface InviteCountDocument {
   readonly expiresAt: Date;
 }
 
-/** Answer to a request for an invite with an idempotency key. */
+/** Response to a request for an invite with an idempotency key. */
 export interface InviteRequestDocument {
-  /** Hash of organization, person and key. */
+  /** Hash of organization, user and key. */
   readonly _id: string;
   readonly payloadHash: string;
   /** Sealed, since it may hold an invite's token; bound to `_id`. */
@@ -258,14 +255,14 @@ export interface AuthCollections {
   readonly users: Collection<UserDocument>;
   readonly sessions: Collection<SessionDocument>;
   readonly factors: Collection<FactorDocument>;
-  /** Collection of factors once more, for what only the one kind has or the other. */
+  /** The collection of factors, typed by kind. */
   readonly totpFactors: Collection<TotpFactorDocument>;
   readonly passkeys: Collection<PasskeyDocument>;
   readonly passkeyChallenges: Collection<PasskeyChallengeDocument>;
   readonly invites: Collection<InviteDocument>;
   readonly inviteCounts: Collection<InviteCountDocument>;
   readonly inviteRequests: Collection<InviteRequestDocument>;
-  /** Keys of people; they end with the member who minted them. */
+  /** Keys of users; they end with the member who minted them. */
   readonly organizationKeys: Collection<OrganizationKeyDocument>;
 }
 
@@ -281,7 +278,7 @@ export const AUTH_COLLECTIONS = {
   organizationKeys: "organization_keys",
 } as const;
 
-/** Read from the primary whatever the connection says: a sign-out or a changed role binds at once. */
+/** Returns collections read from the primary whatever the connection says: a sign-out binds at once. */
 export function authCollections(db: Db): AuthCollections {
   const options = { readPreference: "primary" } as const;
   return {

@@ -4,13 +4,13 @@ import { SSO_INDEXES } from "./sso-documents.ts";
 import { createIndexes, type Indexes } from "./indexes.ts";
 import { newestFirst } from "./newest-first.ts";
 
-/** The record of a dead session or an expired invite is kept for a day, then MongoDB removes it. */
+/** Time after which MongoDB removes a dead session or an expired invite: a day. */
 const EXPIRED_RETENTION_SECONDS = 86_400;
 
-/** A challenge's end is the service's clock's word; MongoDB, whose clock may differ, removes it only then. */
+/** Margin before MongoDB removes an expired challenge. The service's clock decides on expiry; MongoDB's may differ. */
 const EXPIRED_CHALLENGE_RETENTION_SECONDS = 600;
 
-/** Retention of answers to requests for invites: a day. */
+/** Retention of responses to requests for invites: a day. */
 const ANSWER_RETENTION_SECONDS = 86_400;
 
 const expiry = (expireAfterSeconds: number) => ({
@@ -20,7 +20,7 @@ const expiry = (expireAfterSeconds: number) => ({
   reader: "removes what has expired",
 });
 
-/** The indexes that the rules of accounts rest on. A query by the organization alone reads the first part of one of its indexes. */
+/** Indexes that the accounts' guarantees rest on. A query by organization alone uses the prefix of one of them. */
 export const AUTH_INDEXES: Indexes = {
   ...SSO_INDEXES,
   [AUTH_COLLECTIONS.organizations]: [
@@ -112,10 +112,9 @@ export const AUTH_INDEXES: Indexes = {
   ],
 };
 
-/** Databases whose indexes are there, or are being created. */
 const indexed = new WeakMap<Db, Promise<void>>();
 
-/** Creates the indexes that the rules of accounts rest on, once for each connection. Idempotent. */
+/** Creates the indexes of `AUTH_INDEXES`, once per connection. Idempotent. */
 export async function ensureAuthIndexes(db: Db): Promise<void> {
   const creating = indexed.get(db) ?? createIndexes(db, AUTH_INDEXES);
   indexed.set(db, creating);

@@ -1,21 +1,22 @@
 import type { Db, IndexDescription } from "mongodb";
 import pLimit from "p-limit";
 
-/** Index with its reason: each costs every write of its collection. */
+/** An index and its reason: each index costs every write to its collection. */
 export interface Index extends IndexDescription {
-  /** The query that reads it, the rule that it keeps, or what MongoDB removes by it. */
+  /** Query that reads the index, guarantee that it enforces, or records that MongoDB removes by it. */
   readonly reader: string;
 }
 
-/** Indexes by the name of their collection. */
 export type Indexes = Readonly<Record<string, readonly Index[]>>;
 
-/** Commands at once. Each connection is authenticated first, which takes longer than most of these commands. */
+/**
+ * Maximum commands in flight. Each connection is authenticated first, which takes longer than most of these commands.
+ */
 const COMMANDS_AT_ONCE = 4;
 
 /**
- * Names of declared indexes that are not there as declared: a missing unique one lets a key in twice, and a list through one that
- * leaves documents out leaves them out, too.
+ * Returns the names of declared indexes that are missing or differ from their declaration. Without a unique index a key
+ * is accepted twice; a list read through a partial index omits what the index omits.
  */
 export async function alteredIndexes(db: Db, collection: string, declared: Indexes): Promise<string[]> {
   const found = (await db.listCollections({ name: collection }).hasNext())
@@ -27,11 +28,11 @@ export async function alteredIndexes(db: Db, collection: string, declared: Index
     .map(({ name = "" }) => name);
 }
 
-/** Part of an index that decides what is in it, and in which order. */
+/** Returns the part of an index that decides on its content and order. */
 const definition = ({ collation, key, partialFilterExpression, sparse, unique }: IndexDescription): string =>
   JSON.stringify([key, unique ?? false, sparse ?? false, partialFilterExpression ?? null, collation ?? null]);
 
-/** Creates indexes, all of a collection in one command, which makes the collection too. Waits until they are built; idempotent. */
+/** Creates indexes and their collections, one command per collection. Waits until they are built; idempotent. */
 export async function createIndexes(db: Db, ...declared: readonly Indexes[]): Promise<void> {
   const ofCollection = new Map<string, IndexDescription[]>();
   for (const [collection, indexes] of declared.flatMap((each) => Object.entries(each))) {

@@ -20,10 +20,11 @@ import { eventsRetainedSince } from "./retention.ts";
 import { approvalDocument, transactionDocument } from "./records.ts";
 import type { Indexes } from "./indexes.ts";
 
-/** Wait of a payment's event for others; far below the time after which its actor publishes it itself. */
+/**
+ * Time that a payment's event waits for a larger batch; far below the delay after which its actor publishes it itself.
+ */
 const LINGER_MS = 50;
 
-/** Proofs of events. */
 export interface EventProofs {
   make(kind: "event", event: Omit<EventDocument, "proof">): string;
 }
@@ -43,23 +44,24 @@ const authorizationRecord = ({
   declinedBecause: refusal,
 });
 
-/** The organization, project, team and agent of an event. */
 type EventScope = Pick<EventDocument, "organizationId" | "projectId" | "teamId" | "agentId" | "agentName">;
 
 /**
- * The journal of events: published at least once, written once. An event's id is derived from what happened, and the first write
- * wins. A record is confirmed to the actor only after its events are written, too.
+ * Journal of events: published at least once, written once. An event's id is derived from what happened, and the first
+ * write wins. A record is confirmed to its actor only after its events are written.
  */
 export class EventJournal {
   readonly #agents: Collection<AgentDocument>;
   readonly #writes: BulkWriter<EventDocument>;
-  /** Events that no caller waits for: they are batched. */
+  /** Writes of events that no caller waits for, batched. */
   readonly #lingeringWrites: BulkWriter<EventDocument>;
   readonly #onWritten: () => void;
   readonly #eventDays: number;
   readonly #proofs: EventProofs;
 
-  /** `onWritten`: there is something to deliver. `eventDays`: as long events are kept; 0: for good. */
+  /**
+   * `onWritten` is called when there is something to deliver. `eventDays`: retention of events; 0 keeps them for good.
+   */
   constructor(db: Db, proofs: EventProofs, onWritten: () => void = () => undefined, eventDays = 0) {
     this.#proofs = proofs;
     this.#onWritten = onWritten;
@@ -70,17 +72,15 @@ export class EventJournal {
     this.#lingeringWrites = new BulkWriter(events, { lingerMs: LINGER_MS });
   }
 
-  /** Writes at once the events that wait for a larger batch. */
   flush(): void {
     this.#lingeringWrites.flush();
   }
 
-  /** Events that wait for their turn. */
   get waiting(): number {
     return this.#writes.waiting + this.#lingeringWrites.waiting;
   }
 
-  /** Everything that has fired for a payment by now, as far as retention would still have it if it had been published when it fired. */
+  /** Publishes every event of a payment so far, except those that retention would already have removed. */
   async publishPayment(
     profile: AgentProfile,
     payment: Payment,
@@ -91,7 +91,7 @@ export class EventJournal {
     const events = paymentEvents(payment, retainedSince).map((event, index) => ({
       _id: event.id,
       type: event.type,
-      // Events are delivered in the order of their times.
+      // Distinct times, since events are delivered in the order of their times.
       createdAt: new Date(at.getTime() + index),
       data: {
         ...snapshotOf(profile, event.payment, event.type.startsWith("approval.")),
@@ -119,7 +119,7 @@ export class EventJournal {
       ofAgent(profileOf(agent)),
       events.map(({ at, id, type }, index) => {
         const lifecycle = LIFECYCLE_EVENTS[type];
-        // The record may be ahead of the event, or behind it.
+        // The record may be ahead of or behind the event.
         const then =
           lifecycle === "archived" ? { archivedAt: new Date(at), key: null } : { archivedAt: null };
         const data = { agent: { ...agentSnapshot(agent), lifecycle, ...then } };
@@ -128,15 +128,14 @@ export class EventJournal {
     );
   }
 
-  /**
-   * Writes an event that concerns an organization and none of its agents. If it is written again under the same id,
-   * it is there already.
-   */
+  /** Writes an event that concerns an organization and none of its agents. Idempotent by the event's id. */
   async organizationEvent(organizationId: string, event: NewEvent): Promise<void> {
     await this.#write(this.#writes, ofOrganization(organizationId), [event]);
   }
 
-  /** Writes an event of an agent that is none of its payments or its life. If it is written again, it is there already. */
+  /**
+   * Writes an agent's event that concerns neither a payment nor the agent's lifecycle. Idempotent by the event's id.
+   */
   async agentEvent(profile: AgentProfile, event: NewEvent): Promise<void> {
     await this.#write(this.#writes, ofAgent(profile), [event]);
   }
@@ -154,7 +153,7 @@ export class EventJournal {
   }
 }
 
-/** Deliveries follow the order of times, so two in the same millisecond are a millisecond apart. */
+/** Returns distinct times, at least a millisecond apart, since deliveries follow the order of times. */
 function timesOf(events: readonly LifecycleEvent[]): Date[] {
   let last = 0;
   return events.map(({ at }) => {
@@ -163,7 +162,9 @@ function timesOf(events: readonly LifecycleEvent[]): Date[] {
   });
 }
 
-/** Written with the agent's record, in the transaction that commits its create. */
+/**
+ * Returns the event of an agent's creation, to be written with its record in the transaction that commits the create.
+ */
 export const createdEvent = (agent: AgentDocument, proofs: EventProofs): EventDocument =>
   eventOf(proofs, ofAgent(profileOf(agent)), {
     _id: createdEventId(agent._id),
@@ -172,7 +173,6 @@ export const createdEvent = (agent: AgentDocument, proofs: EventProofs): EventDo
     data: { agent: agentSnapshot(agent) },
   });
 
-/** Makes every event. */
 function eventOf(proofs: EventProofs, scope: EventScope, event: NewEvent): EventDocument {
   const made = { ...event, ...scope, isPending: true, ...traceHeaders() } as const;
   return { ...made, proof: proofs.make("event", made) };
@@ -188,7 +188,7 @@ const ofOrganization = (organizationId: string): EventScope => ({
   agentName: null,
 });
 
-/** A limit of a project or a team concerns none of its agents by itself. */
+/** Returns an event's scope. A limit of a project or a team concerns no single agent. */
 const scopeOf = (profile: AgentProfile, level: Warning["level"]): EventScope => {
   const scope = ofAgent(profile);
   if (level === "agent") return scope;
@@ -229,7 +229,7 @@ function snapshotOf(profile: AgentProfile, payment: Payment, withApproval: boole
   return { approval, transaction };
 }
 
-/** The record without what only authenticates or delivers keys. */
+/** Returns an agent's record without the fields that authenticate or deliver keys. */
 function agentSnapshot(agent: AgentDocument): AgentSnapshot {
   const { candidateKeys: _candidates, key, keyDeliverableUntil: _until, proof: _proof, ...rest } = agent;
   if (key === null) return { ...rest, key };

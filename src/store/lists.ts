@@ -7,7 +7,7 @@ import { ok, refused } from "../domain/result.ts";
 import { payloadHash } from "../lib/ids.ts";
 
 export interface PageRequest<T extends Listed> extends Selection<T> {
-  /** The list and its filters: a cursor is valid for exactly these. */
+  /** The list and its filters: a cursor is valid only for the same ones. */
   readonly list: string;
   readonly filters: object;
   readonly limit: number;
@@ -19,7 +19,7 @@ export interface Page<T> {
   readonly nextCursor: string | null;
 }
 
-/** Contents of a cursor: where the next page begins, and how far back the list goes, as of its first page. */
+/** Content of a cursor: where the next page begins, and how far back the list goes as of its first page. */
 interface Bookmark extends Position {
   readonly since: Date | null;
 }
@@ -27,9 +27,9 @@ interface Bookmark extends Position {
 const PURPOSE = "cursor";
 
 /**
- * Pages of records, newest first. Cursors are bound to list and filters, and sealed, since a search may stop at a record
- * that its caller may not see. A record's place never changes, so what fits all the while is shown once, whatever is made
- * meanwhile.
+ * Pages of records, newest first. Cursors are bound to their list and filters, and sealed, since a search may stop at a
+ * record that its caller may not see. A record's place never changes, so a record that matches throughout is shown
+ * exactly once, whatever is created meanwhile.
  */
 export class Lists {
   readonly #sealer: Sealer;
@@ -38,7 +38,7 @@ export class Lists {
     this.#sealer = sealer;
   }
 
-  /** The next page; `BAD_CURSOR` for a cursor that is malformed, or good for another list. */
+  /** Returns the next page; `BAD_CURSOR` for a cursor that is malformed or belongs to another list. */
   async page<T extends Listed>(request: PageRequest<T>): Promise<Result<Page<T>>> {
     const { filters, cursor, limit, list, newestBy = "createdAt", ...selected } = request;
     const bound = payloadHash([list, JSON.stringify(filters)]);
@@ -58,7 +58,7 @@ export class Lists {
     return Buffer.from(this.#sealer.seal(PURPOSE, bound, bookmark)).toString("base64url");
   }
 
-  /** Opens a cursor; undefined when it is malformed or was made for something else. */
+  /** Opens a cursor; undefined if it is malformed or made for something else. */
   #open(cursor: string, bound: string): Bookmark | undefined {
     try {
       const sealed = Buffer.from(cursor, "base64url").toString("utf8");
@@ -71,9 +71,7 @@ export class Lists {
   }
 }
 
-/**
- * Reads as many records as are asked for, or all there are; a search that takes long ends with fewer, and says where.
- */
+/** Reads up to `limit` records. A slow search ends with fewer and returns the position to continue from. */
 async function read<T extends Listed>(
   selection: Selection<T>,
   after: Position | null,
@@ -86,9 +84,9 @@ async function read<T extends Listed>(
 }
 
 /**
- * Yields all of a selection, newest first, so many at a time. Each part is read by itself, from where the one before
- * has ended: MongoDB keeps nothing open meanwhile, however long its reader takes, and whatever fits all the while
- * comes once.
+ * Yields all of a selection, newest first, in batches of up to `atOnce`. Each batch is a query of its own, from where
+ * the last one ended: MongoDB keeps nothing open between them, however long the reader takes, and a record that matches
+ * throughout comes once.
  */
 export async function* inBatches<T extends Listed>(
   selection: Selection<T>,
@@ -102,13 +100,12 @@ export async function* inBatches<T extends Listed>(
   } while (after !== null);
 }
 
-/** The newest of a selection. */
 export const newest = <T extends Listed>(selection: Selection<T>, limit: number): Promise<T[]> =>
   readNewest(selection, null, limit);
 
 type DefinedFields<T> = { [K in keyof T]?: Exclude<T[K], undefined> };
 
-/** Keeps the fields that were given: a filter or a change says nothing of the others. */
+/** Returns the defined fields: an undefined one is no part of a filter or a change. */
 export function definedFields<T extends object>(fields: T): DefinedFields<T>;
 export function definedFields(fields: object): object {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));

@@ -3,16 +3,15 @@ import type { Role } from "../contract/types.ts";
 import type { Bound } from "../domain/binding.ts";
 import { type ApprovalDocument, COLLECTIONS } from "./documents.ts";
 
-/** The state of an invite's mail. */
 export interface InviteMail {
-  /** `mailing`: the mail server has not taken it yet; `refused`: it takes none for this address, for good. */
+  /** `mailing`: the mail server has not accepted the mail yet. `refused`: it permanently rejects this address. */
   readonly state: "mailing" | "mailed" | "refused";
-  /** Sealed, bound to the invite's id, until the mail has come to its end. */
+  /** Sealed link, bound to the invite's id, until the mail is sent or refused. */
   readonly sealedLink: string | null;
   readonly endedAt: Date | null;
 }
 
-/** The part of an invite's record that its mail needs; the server writes the rest. */
+/** Fields of an invite's record that its mail needs; the server writes the rest. */
 export interface MailedInvite {
   readonly _id: string;
   readonly organizationId: string;
@@ -21,9 +20,9 @@ export interface MailedInvite {
   readonly createdBy: { readonly id: string };
   readonly createdAt: Date;
   readonly expiresAt: Date;
-  /** Null: it is not mailed, its link was in the response. */
+  /** Null if the invite is not mailed; its link was in the response. */
   readonly mail: InviteMail | null;
-  /** Set until the workflow that mails it was started. */
+  /** Set until the workflow that mails the invite is started. */
   readonly mailStartPending?: true;
 }
 
@@ -41,7 +40,7 @@ interface Person extends Named {
   readonly secondFactorRequired?: true;
 }
 
-/** A second factor as far as it says whether it is in force. */
+/** Fields of a second factor that tell whether it is in force. */
 interface Factor {
   readonly _id: string;
   readonly userId: string;

@@ -4,19 +4,16 @@ import { amountCentsOf, amountMcOf } from "../domain/ledger/amounts.ts";
 import { MC_PER_CENT, usedCents } from "../domain/money.ts";
 import type { MovedAmount } from "./documents.ts";
 
-/**
- * Time after a payment's creation in which a booking counts at the creation, so that most records need nothing
- * besides their amount.
- */
+/** Time after a payment's creation within which bookings count at the creation, so that most records need no more. */
 const SOON_MS = 60_000;
 
 /**
- * Returns what has to be added to the payment's amount at its creation so that every capture and refund counts when it was
- * booked. A payment that was not charged counts as requested, at its creation.
+ * Returns the amounts to add to the payment's amount at its creation, so that every capture and refund counts when it
+ * was booked. A payment that was not charged counts as requested, at its creation.
  */
 export function movedAmounts(payment: Payment): MovedAmount[] {
   const moved = bookedAmounts(payment);
-  // The started cent of a price below one: sums count what it was exactly.
+  // Corrects the rounding of a price below a cent: sums count the exact amount.
   const rest = amountMcOf(payment) / MC_PER_CENT - amountCentsOf(payment);
   return rest === 0 ? moved : [...moved, { at: new Date(payment.createdAt), cents: rest }];
 }

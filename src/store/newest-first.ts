@@ -1,15 +1,15 @@
 import { COLLECTIONS } from "./documents.ts";
 import type { Index, Indexes } from "./indexes.ts";
 
-/** The key of an index. */
 export type IndexKey = Readonly<Record<string, 1 | -1>>;
 
-/** The field that says when a record was made, by which it is newer or older than others. */
+/** Field with a record's creation time, which lists are ordered by. */
 export type TimeField = "createdAt" | "at";
 
 /**
- * The key of the index that holds the records which have some fields in common, newest first. A list names the same fields
- * in the same order (src/store/lists.ts), and is read through exactly this index. `behind`: fields that it holds besides.
+ * Returns the key of the index that holds records with equal values of `fields`, newest first. A list names the same
+ * fields in the same order (src/store/lists.ts) and is read through exactly this index. `behind`: further fields at the
+ * end of the key.
  */
 export const newestFirst = (
   fields: readonly string[],
@@ -22,11 +22,11 @@ export const newestFirst = (
   ...Object.fromEntries(behind.map((field) => [field, 1 as const])),
 });
 
-/** The scopes of agents, payments and approvals, the widest first: each is nested in the one before, for good. */
+/** Scopes of agents, payments and approvals, widest first; each is permanently nested in the one before. */
 const AGENT_SCOPES = ["organizationId", "projectId", "teamId"] as const;
 const PAYMENT_SCOPES = [...AGENT_SCOPES, "agentId"] as const;
 
-/** Fields that a summary of payments is made of, so that it reads keys and no record. */
+/** Fields that a summary of payments needs, so that it reads keys and no records. */
 const SUMMARIZED = {
   organizationId: 1,
   createdAt: -1,
@@ -39,18 +39,17 @@ const SUMMARIZED = {
 } as const;
 export const SUMMARY_INDEX = "summary";
 
-/** The payments whose sums have changed later, by when. */
+/** Index of the payments whose sums have changed later, by the time of the change. */
 const MOVED = { organizationId: 1, "moved.at": -1 } as const;
 export const MOVED_INDEX = "moved";
 
 /**
- * Indexes by which payments are searched. They end with the time, and a search sorts the few records that it reads by
- * their ids itself: the id beside each of a payment's words would triple the index.
+ * Indexes for searches of payments. They end with the time; a search sorts the few records that it reads by id itself.
+ * The id next to each of a payment's words would triple the index.
  */
 export const WORDS_INDEX = { organizationId: 1, words: 1, createdAt: -1 } as const;
 export const AMOUNT_INDEX = { organizationId: 1, amountCents: 1, createdAt: -1 } as const;
 
-/** The scopes of projects, and of teams. */
 const CONTAINER_SCOPES = {
   [COLLECTIONS.projects]: ["organizationId"],
   [COLLECTIONS.teams]: ["organizationId", "projectId"],
@@ -62,8 +61,8 @@ const list = (fields: readonly string[], behind: readonly string[] = []): Index 
 });
 
 /**
- * The indexes behind the lists of projects, teams, agents, payments and approvals (docs/lists.md): for each scope, without and
- * with the status that a list may be narrowed to. The rail is in every key of payments.
+ * Indexes behind the lists of projects, teams, agents, payments and approvals: for each scope, with and without the
+ * status that a list may be filtered by. The rail is in every key of payments.
  */
 export const LIST_INDEXES: Indexes = {
   [COLLECTIONS.agents]: AGENT_SCOPES.flatMap((scope) => [

@@ -5,44 +5,44 @@ export interface Listed extends Document {
   _id: string;
 }
 
-/** Equality conditions, in the order of an index: a field and its value, or one of several values where it never changes. */
+/** Equality conditions in index order: a field and its value, or several values if the field never changes. */
 export type EqualityFilter = Readonly<Record<string, string | readonly string[]>>;
 
-/** A part of an index that holds every record of a selection, and others. */
+/** A part of an index that holds every record of a selection, among others. */
 export interface Path {
   readonly filter: Document;
-  /** The rest of the selection's `where`. */
+  /** Rest of the selection's `where`. */
   readonly where: Document;
   readonly hint: IndexKey;
-  /** Whether MongoDB reads it newest first; otherwise it is of use only where it is short. */
+  /** Whether MongoDB reads the path newest first; if not, the path is useful only if short. */
   readonly isByTime: boolean;
 }
 
-/** Some records of a collection, newest first. */
 export interface Selection<T extends Listed> {
   readonly collection: Collection<T>;
   /**
-   * The filter that they have in common, in the order of the index that holds them (`newestFirst`), so that no other record is read.
-   * With an `_id` it is that record, or those few, if they have the rest as well. Null: there are none.
+   * Filter in the order of the index that holds the records (`newestFirst`), so that no other record is read. With an
+   * `_id`, the named records that match the rest as well. Null selects nothing.
    */
   readonly equals: EqualityFilter | null;
-  /** A further filter. What does not fit is read and passed over: without `paths` there must be little of it. */
+  /** Further filter. Records that don't match are read and skipped, so without `paths` there must be few of them. */
   readonly where?: Filter<T>;
-  /** Other ways to the records, besides the index of `equals`. The shortest is read, and in steps (`readSearched`). */
+  /**
+   * Alternative ways to the records, besides the index of `equals`. The shortest is read, in steps (`readSearched`).
+   */
   readonly paths?: readonly Path[];
-  /** By default `createdAt`. */
+  /** Defaults to `createdAt`. */
   readonly newestBy?: TimeField;
-  /** Only what was made from then on. */
+  /** Lower bound of the creation time, inclusive. */
   readonly since?: Date | null;
-  /** Only what was made before. */
+  /** Upper bound of the creation time, exclusive. */
   readonly until?: Date | null;
-  /** Fields that the index holds behind all others, so that `where` is judged by them without a record being read. */
+  /** Fields at the end of the index key, by which `where` is evaluated without reading records. */
   readonly indexed?: readonly string[];
-  /** Fields of the records to read; left out: all. */
+  /** Fields to read; all if missing. */
   readonly projection?: Readonly<Record<string, 0 | 1>>;
 }
 
-/** A record's place in a list. */
 export interface Position {
   readonly madeAt: Date;
   readonly id: string;
@@ -62,13 +62,13 @@ export async function readNewest<T extends Listed>(
     .find(filter, { projection, hint })
     .sort({ [newestBy]: -1, _id: -1 })
     .limit(limit)
-    // More than there can be: the first answer is the last one, and no cursor stays open.
+    // More than `limit`, so that the first response is the last and no cursor stays open.
     .batchSize(limit + 1)
     .toArray();
   return stored<T>(found);
 }
 
-/** Named records are few: they are read by their ids, and put in order. */
+/** Returns the filter for records named by their ids, which are few and sorted in memory. */
 function filterOfNamed<T extends Listed>(selection: Selection<T>, after: Position | null): Filter<T>;
 function filterOfNamed(
   { equals, newestBy = "createdAt", since = null, until = null, where = {} }: Selection<Listed>,
@@ -79,12 +79,11 @@ function filterOfNamed(
   return { $and: [conditions(equals ?? {}), spanOf(newestBy, bounds), where, behind] };
 }
 
-/** What comes after a position, newest first. */
+/** Returns the condition for records after a position, newest first. */
 export const notBefore = ({ id, madeAt }: Position, newestBy: TimeField = "createdAt"): Document => ({
   $or: [{ [newestBy]: { $lt: madeAt } }, { [newestBy]: madeAt, _id: { $lt: id } }],
 });
 
-/** The conditions as a filter of MongoDB. */
 export const conditions = (equals: EqualityFilter): Document =>
   Object.fromEntries(
     Object.entries(equals).map(([field, value]) => [
@@ -94,8 +93,8 @@ export const conditions = (equals: EqualityFilter): Document =>
   );
 
 /**
- * One stretch of the index, or several that MongoDB merges in their order. Spelled out as index ranges, since a condition on
- * the position itself would have it read all that is newer, or all that was made in the same millisecond.
+ * Returns one range of the index, or several that MongoDB merges in order. Spelled out as ranges, since a condition on
+ * the position itself would make MongoDB read all newer records, or all of the same millisecond.
  */
 function filterOf<T extends Listed>(selection: Selection<T>, after: Position | null): Filter<T>;
 function filterOf(
@@ -120,7 +119,7 @@ function filterOf(
 const spanOf = (field: TimeField, bounds: Document): Document =>
   Object.keys(bounds).length === 0 ? {} : { [field]: bounds };
 
-/** Every combination of the values. */
+/** Returns every combination of the values. */
 const prefixesOf = (equals: EqualityFilter): readonly Document[] =>
   Object.entries(equals).reduce<readonly Document[]>(
     (prefixes, [field, value]) =>
@@ -134,7 +133,7 @@ export function positionOf(record: Listed, newestBy: TimeField): Position {
   return { madeAt, id: record._id };
 }
 
-/** The driver's `WithId<T>` of a `T` that has an `_id` already is that `T`. */
+/** Narrows the driver's `WithId<T>` to `T`, which has an `_id` already. */
 export function stored<T extends Listed>(documents: WithId<T>[]): T[];
 export function stored(documents: Listed[]): Listed[] {
   return documents;

@@ -1,23 +1,25 @@
 import type { Collection, Db } from "mongodb";
 import type { Indexes } from "./indexes.ts";
 
-/** A record of the OAuth protocol, such as a grant, a code, a token or a registered client. */
+/** A record of the OAuth protocol: a grant, a code, a token or a registered client. */
 export interface OAuthDocument {
-  /** MAC of the record's kind and its id or token, of which the database holds neither. */
+  /** MAC of the record's kind and its id or token; the database holds neither. */
   readonly _id: string;
-  /** The grant that it ends with; null: none. */
+  /** Grant that the record ends with; null if none. */
   readonly grantId: string | null;
-  /** The agent's key that it is for; null: none. */
+  /** The agent's key that the record is for; null if none. */
   readonly keyId: string | null;
   readonly sealed: string;
-  /** Time of the first use of what may be used once; null: it is unused. */
+  /** Time of the first use of a single-use record; null if unused. */
   readonly consumedAt: Date | null;
   readonly expiresAt: Date;
 }
 
 export const OAUTH_RECORDS = "oauth_records";
 
-/** Read from the primary whatever the connection says: what is revoked is dead on its next use. */
+/**
+ * Returns the collection, read from the primary whatever the connection says: a revoked record is dead on its next use.
+ */
 export const oauthRecordsOf = (db: Db): Collection<OAuthDocument> =>
   db.collection<OAuthDocument>(OAUTH_RECORDS, { readPreference: "primary" });
 

@@ -4,9 +4,9 @@ import type { TransactionSnapshot } from "./documents.ts";
 import { AMOUNT_INDEX, WORDS_INDEX } from "./newest-first.ts";
 import type { Path } from "./newest-reads.ts";
 
-/** Conditions on payments that lists alone have no index for. */
+/** Conditions on payments that the lists' indexes don't cover. */
 export interface PaymentSearch {
-  /** Beginnings of words of the payment. */
+  /** Prefixes of words of the payment. */
   readonly search?: string | undefined;
   readonly minAmountCents?: number | undefined;
   readonly maxAmountCents?: number | undefined;
@@ -17,19 +17,19 @@ interface Searched {
   readonly paths: readonly Path[];
 }
 
-/** Terms of a search that are looked up in the index: the longest, which tend to be the rarest. */
+/** Maximum search terms looked up in the index: the longest, which tend to be the rarest. */
 const TERMS_MAX = 3;
-/** Words with one beginning that are merged newest first. Of more, the whole range is read if it is short. */
+/** Maximum words per prefix that are merged newest first. With more, the whole range is read if it is short. */
 const WORDS_OF_TERM_MAX = 16;
 const LAST_CHARACTER = "\u{10ffff}";
 
-/** A filter on the amount; empty: neither bound is given. */
+/** Returns a filter on the amount; empty if neither bound is given. */
 export const amountsWithin = ({ maxAmountCents: max, minAmountCents: min }: PaymentSearch): Document =>
   min === undefined && max === undefined
     ? {}
     : { amountCents: { $gte: min ?? 0, $lte: max ?? Number.MAX_SAFE_INTEGER } };
 
-/** Returns how an organization's payments are searched; null: none can fit; undefined: nothing is asked for. */
+/** Returns how to search an organization's payments; null if none can match, undefined if there is no condition. */
 export async function searchedBy(
   transactions: Collection<TransactionSnapshot>,
   organizationId: string,
@@ -61,7 +61,7 @@ export async function searchedBy(
   return { where: { ...amounts, ...ofWords }, paths };
 }
 
-/** A condition on the index for all words that a term begins: one by one where there are few. Null: there are none. */
+/** Returns an index condition on the words that start with a term, listed one by one if few; null if there are none. */
 async function wordsOf(
   transactions: Collection<TransactionSnapshot>,
   organizationId: string,
@@ -81,10 +81,10 @@ async function wordsOf(
   return words.length === 0 ? null : { $in: words };
 }
 
-/** As a regular expression, for which MongoDB reads the keys of a range and no record. */
+/** Returns a regular expression, for which MongoDB reads the keys of a range and no records. */
 const rangeOf = (term: string): Document => ({ $regex: `^${term.replaceAll(".", String.raw`\.`)}` });
 
-/** As an expression, which uses no index: that of the words is used for another term, and holds a word at a time. */
+/** Returns an expression that uses no index: the index of words serves another term, and holds one word per key. */
 const beginsAWord = (term: string): Document => ({
   $anyElementTrue: {
     $map: { input: "$words", in: { $eq: [{ $indexOfCP: ["$$this", { $literal: term }] }, 0] } },

@@ -27,23 +27,22 @@ import { HeldPaymentWriter, recordsOf } from "./held-payments.ts";
 import type { Indexes } from "./indexes.ts";
 
 /**
- * Another transaction has the payment's idempotency key already. The actor should never have accepted it, so it is not
- * confirmed, and the sweep that keeps failing shows it to operators.
+ * Another transaction has the payment's idempotency key already. The actor should never have accepted the payment, so
+ * it is not confirmed, and the sweep that keeps failing shows it to operators.
  */
 export class DuplicateIdempotencyKey extends Error {
   override readonly name = "DuplicateIdempotencyKey";
 }
 
-/** No rail has made such a payment, or ever will. */
+/** Final statuses of payments that no rail has made or ever will. */
 const ENDED_UNPAID = ["denied", "expired", "failed"] as const;
 
-/** Makes and checks MACs over payments' books. */
 export interface BookProofs {
   ofBooks(record: TransactionDocument): string;
   areBooksGenuine(record: TransactionDocument): boolean;
 }
 
-/** Projections in MongoDB, acknowledged by the journal of a majority. */
+/** Projections in MongoDB, acknowledged by the journals of a majority. */
 export class MongoProjections implements Projections {
   readonly #transactions: Collection<TransactionDocument>;
   readonly #transactionWrites: BulkWriter<TransactionDocument>;
@@ -58,7 +57,7 @@ export class MongoProjections implements Projections {
 
   readonly #proofs: BookProofs;
 
-  /** `onPaymentWritten`: at most once for each revision, though several processes try to write it. */
+  /** `onPaymentWritten` is called at most once per revision, even if several processes try to write it. */
   constructor(
     db: Db,
     journal: EventJournal,
@@ -82,7 +81,7 @@ export class MongoProjections implements Projections {
     if (found === null) return null;
     const { approval, transaction } = await recordsOf(this.#collections, found);
     const { agentId, agentName: name, ledgerState, organizationId, projectId, teamId } = transaction;
-    // The ledger takes the books over as they are.
+    // The ledger adopts the books as they are.
     if (ledgerState.books !== null && !this.#proofs.areBooksGenuine(transaction))
       throw new Error(`the books in the record of ${transactionId} are not as the service wrote them`);
     const profile = { organizationId, projectId, teamId, agentId, name };
@@ -126,8 +125,8 @@ export class MongoProjections implements Projections {
   }
 
   /**
-   * A duplicate means that the record is there at the same or a later revision, that another write was inserting it at the same
-   * moment, or that its unique key belongs to another. Whether this one was written.
+   * Writes a record and returns whether it was written. A duplicate means that the record exists at the same or a later
+   * revision, that a concurrent write was inserting it, or that its unique key belongs to another record.
    */
   async #writeNewest(record: TransactionDocument, write: () => Promise<BulkOutcome>): Promise<boolean> {
     const { _id, revision } = record;
@@ -137,7 +136,7 @@ export class MongoProjections implements Projections {
       if (own === null) throw new DuplicateIdempotencyKey(`record ${_id}`);
       if (own.revision >= revision) return false;
     }
-    throw new Error(`record ${_id} could not be written against others`);
+    throw new Error(`record ${_id} kept losing to concurrent writes`);
   }
 
   endOf(transactionId: string): Promise<{ readonly sequence: number } | null> {
@@ -150,7 +149,6 @@ export class MongoProjections implements Projections {
     return this.#transactions.findOne<PaymentTexts>({ _id: transactionId }, { projection: texts });
   }
 
-  /** Writes that wait for their turn. */
   get waiting(): number {
     return this.#transactionWrites.waiting + this.#heldWrites.waiting + this.#agentWrites.waiting;
   }
@@ -187,7 +185,7 @@ export class MongoProjections implements Projections {
   }
 }
 
-/** A calendar is written with the project's cap: each where the record's is older. */
+/** Updates a project's calendar if the recorded one is older. Written together with the project's cap. */
 const calendarWrite = (_id: string, calendar: Calendar): AnyBulkWriteOperation<ContainerDocument> => ({
   updateOne: {
     filter: {
@@ -206,8 +204,8 @@ const capWrite = (_id: string, cap: Cap): AnyBulkWriteOperation<ContainerDocumen
 });
 
 /**
- * Writes an agent's record as its actor and its ledger have it, also over another one of the same revisions; never over a later one.
- * Whether both were written.
+ * Writes an agent's record as its actor and its ledger have it, also over one of the same revisions, never over a later
+ * one. Returns whether both parts were written.
  */
 export async function overwriteAgent(
   agents: Collection<AgentDocument>,
@@ -227,7 +225,7 @@ export async function overwriteAgent(
   return written.every((each) => each === true || each.matchedCount > 0);
 }
 
-/** The same for the cap of a project, or of a team of it; versions are its revisions. */
+/** Likewise for the cap of a project or of one of its teams, by the cap's version. */
 export async function overwriteCap(
   db: Db,
   projectId: string,
@@ -244,7 +242,7 @@ export async function overwriteCap(
   return written.matchedCount > 0;
 }
 
-/** The same for the records of a payment. */
+/** Likewise for the records of a payment. */
 export async function overwritePayment(db: Db, profile: AgentProfile, payment: Payment): Promise<boolean> {
   const transaction = transactionDocument(profile, payment);
   const approval = approvalRecord(profile, payment);
@@ -259,13 +257,13 @@ export async function overwritePayment(db: Db, profile: AgentProfile, payment: P
     await transactions.replaceOne(filter, replacement, { upsert: true });
     return true;
   } catch (error) {
-    // A later one is there, or another record has its idempotency key.
+    // A later revision exists, or another record has the idempotency key.
     if (isDuplicateKey(error)) return false;
     throw error;
   }
 }
 
-/** An approval's record, with when it was written down that its payment has ended. */
+/** Returns an approval's record, with the current time as `closedAt` if its payment has ended. */
 function approvalRecord(profile: AgentProfile, payment: Payment): ApprovalDocument | null {
   const approval = approvalDocument(profile, payment);
   return approval === null || payment.phase !== "done" ? approval : { ...approval, closedAt: new Date() };
@@ -274,22 +272,22 @@ function approvalRecord(profile: AgentProfile, payment: Payment): ApprovalDocume
 const literal = (fields: object): Document =>
   Object.fromEntries(Object.entries(fields).map(([name, value]) => [name, { $literal: value }] as const));
 
-/** What people change of the record itself is no business of an actor's, and may be newer. */
+/** Keeps a newer `updatedAt`: people change parts of the record that no actor knows. */
 const notBefore = (updatedAt: number): Document => ({
   $max: ["$updatedAt", { $literal: new Date(updatedAt) }],
 });
 
 /**
- * A pipeline's `$set`, since the key is chosen from what the record holds; all else is taken literally. These fields and no
- * others, whatever a summary brings along: it comes through Temporal, and whose an agent is, where it lies, its wallet and
- * its keys' hashes are written when it is created, by the server, and never again.
+ * Returns a pipeline's `$set`, since the key is chosen from the record's candidates; all other values are literals.
+ * Only these fields are set, whatever else a summary contains: summaries come through Temporal, while an agent's
+ * organization, place, wallet and key hashes are written once, by the server, at its creation.
  */
 function agentFields(summary: AgentSummary): Document {
   const { archivedAt, keyId, name, revision, updatedAt, walletDetached } = summary;
   const { authenticatedAt } = firstUseOf(summary);
   return {
     ...literal({ name, walletDetached, revision, archivedAt: dateOrNull(archivedAt) }),
-    // A first use raises no revision, so this summary may be from before it.
+    // Keeps a first use that is recorded: a first use raises no revision, so this summary may predate it.
     authenticatedAt: { $ifNull: ["$authenticatedAt", { $literal: authenticatedAt }] },
     ...(archivedAt === null ? {} : { lifecycle: { $literal: "archived" } }),
     ...keyFields(keyId),
@@ -297,7 +295,7 @@ function agentFields(summary: AgentSummary): Document {
   };
 }
 
-/** The same of what the ledger decides: an agent that is archived stays so. */
+/** Returns the `$set` of the fields that the ledger decides. An archived agent stays archived. */
 function accountFields(summary: AccountSummary): Document {
   const { policy, policyVersion, reservedCents, revision, revokedKeyId, spentCents, status, updatedAt } =
     summary;
@@ -312,7 +310,7 @@ function accountFields(summary: AccountSummary): Document {
   };
 }
 
-/** Without this key, also where the record is yet to show that the actor chose it. */
+/** Removes a key, also from the candidates, in case the record does not show yet that the actor chose it. */
 const withoutKey = (keyId: string): Document => ({
   key: { $cond: [{ $eq: ["$key.id", { $literal: keyId }] }, null, "$key"] },
   candidateKeys: otherCandidates(keyId),
@@ -324,7 +322,7 @@ const candidatesWith = (cond: Document): Document => ({ $filter: { input: candid
 
 const otherCandidates = (keyId: string | null): Document => candidatesWith({ $ne: ["$$this.id", keyId] });
 
-/** The key that the actor names: the record's own, or the one among the candidates that it has chosen. */
+/** Returns the key that the actor names: the record's own, or the candidate with its id. */
 function keyFields(keyId: string | null): Document {
   if (keyId === null) return { key: { $literal: null }, candidateKeys: candidates };
   const chosen = { $ifNull: [{ $first: candidatesWith({ $eq: ["$$this.id", keyId] }) }, null] };
@@ -338,16 +336,16 @@ const firstUseOf = ({ authenticatedAt }: AgentSummary) => ({ authenticatedAt: da
 
 const dateOrNull = (at: number | null): Date | null => (at === null ? null : new Date(at));
 
-/** Writes of one record that race at the most; each round one of them wins. */
+/** Maximum rounds in which racing writes of one record are repeated; one writer wins each round. */
 const RACING_WRITES_MAX = 8;
 
-/** Inserts, or replaces an older revision. */
+/** Returns a write that inserts the record or replaces an older revision. */
 function replaceOlder(record: TransactionDocument): AnyBulkWriteOperation<TransactionDocument> {
   if (record.revision === 1) return { insertOne: { document: record } };
   const { _id, ...replacement } = record;
   const filter = { _id, revision: { $lt: record.revision } };
   const { approvalId, ledgerState } = record;
-  // A payment that its network touches late may have had an approval, whose record is gone.
+  // A late event from the network may concern a payment whose approval's record is gone; its fields are kept.
   const isLate = ledgerState.books !== null && !("inFullAt" in ledgerState.books);
   if (approvalId !== null || !isLate) return { replaceOne: { filter, replacement, upsert: true } };
   const kept = {
@@ -358,17 +356,17 @@ function replaceOlder(record: TransactionDocument): AnyBulkWriteOperation<Transa
   return { updateOne: { filter, update, upsert: true } };
 }
 
-/** By which an agent's payments to one recipient are found, and those of one amount among them. */
+/** Index for an agent's payments by recipient and amount. */
 export const RECIPIENT_INDEX = "agent_recipient_amount";
-/** The index of an agent's purchases by the shop's host. */
+/** Index for an agent's purchases by the shop's host. */
 export const HOST_INDEX = "agent_host";
 
-/** The indexes that rules and metrics look things up by, and the unique one behind every idempotency key. */
+/** Indexes for look-ups by rules and metrics, and the unique index behind idempotency keys. */
 const LOOKUP_INDEXES: Indexes = {
   [COLLECTIONS.transactions]: [
     { key: { agentId: 1, keyHash: 1 }, unique: true, reader: "replays of an idempotency key" },
     {
-      // With status and amount, so that none that is passed over is read.
+      // Includes status and amount, so that payments that don't match are skipped without being read.
       key: { agentId: 1, rail: 1, comparedRecipient: 1, status: 1, "ledgerState.amountMc": 1, createdAt: -1 },
       name: RECIPIENT_INDEX,
       reader: "rules on new recipients and duplicates; possible duplicates",
@@ -384,7 +382,7 @@ const LOOKUP_INDEXES: Indexes = {
       reader: "the newest denials, which an agent asks for",
       partialFilterExpression: { deniedAt: { $type: "date" } },
     },
-    // The status first, since the planner looks for it.
+    // Status first, since the planner looks for it.
     {
       key: { status: 1, rail: 1 },
       reader: "the gauge of payments without an end, over all organizations",
@@ -422,5 +420,4 @@ const LOOKUP_INDEXES: Indexes = {
   ],
 };
 
-/** All indexes of the projections: of the journal, of lists, and of what is looked up. */
 export const PROJECTION_INDEXES: readonly Indexes[] = [JOURNAL_INDEXES, LIST_INDEXES, LOOKUP_INDEXES];

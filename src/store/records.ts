@@ -12,13 +12,10 @@ import { recordedBooks, storedBooks } from "./stored-books.ts";
 import { movedAmounts } from "./moved-amounts.ts";
 import type { ApprovalDocument, LedgerState, TransactionDocument } from "./documents.ts";
 
-/** What is written down of a payment. */
-
-/** Why a payment that was paid does not count any more. */
+/** Denial reason of a payment that was made and then reversed. */
 const REVERSED =
   "The payment was made, and then refunded by the merchant or the card network: its amount is available again.";
 
-/** The payment's transaction record. */
 export function transactionDocument(
   profile: AgentProfile,
   payment: Payment,
@@ -80,7 +77,6 @@ export function transactionDocument(
   };
 }
 
-/** The fields that only purchases have. */
 function purchaseFields(payment: Payment) {
   const { receipt, request } = payment;
   const { protocol, resource } = request;
@@ -90,7 +86,7 @@ function purchaseFields(payment: Payment) {
   return { resource, protocol, host, amountMc, ...(receipt === undefined ? {} : { receipt }) };
 }
 
-/** The parts of a payment's record that say where its money is. */
+/** Fields of a payment's record that tell where its money is. */
 export type CountedRecord = Pick<TransactionDocument, "status" | "teamId"> & {
   readonly ledgerState: Pick<LedgerState, "amountMc" | "books" | "day">;
 };
@@ -103,7 +99,6 @@ export const COUNTED_FIELDS = {
   "ledgerState.day": 1,
 } as const;
 
-/** Returns where the money of a recorded payment is. */
 export const moneyIn = ({
   ledgerState,
   status,
@@ -111,7 +106,7 @@ export const moneyIn = ({
   readonly ledgerState: Pick<LedgerState, "amountMc" | "books">;
 }): Money => moneyOf({ status, books: recordedBooks(ledgerState), request: ledgerState });
 
-/** The approval's record; null for a payment that was never held. */
+/** Returns the approval's record; null for a payment that was never held. */
 export function approvalDocument(profile: AgentProfile, payment: Payment): ApprovalDocument | null {
   const { approval, request } = payment;
   if (approval === null) return null;
@@ -147,7 +142,7 @@ export function approvalDocument(profile: AgentProfile, payment: Payment): Appro
   };
 }
 
-/** The payment as its records have it: what was written down says all that its ledger knew. `approval`: that of `record`. */
+/** Restores a payment from its records, which hold everything that its ledger knew. `approval` is that of `record`. */
 export function paymentIn(record: TransactionDocument, approval: ApprovalDocument | null): Payment {
   const { ledgerState } = record;
   const { rulesVersions } = ledgerState;
@@ -171,7 +166,7 @@ export function paymentIn(record: TransactionDocument, approval: ApprovalDocumen
     },
     sequence: record.sequence,
     createdAt: record.createdAt.getTime(),
-    // A ledger that is restored counts it there.
+    // A restored ledger counts the payment at its creation.
     countedAt: record.createdAt.getTime(),
     day: ledgerState.day,
     ...(ledgerState.windowAt === undefined ? {} : { windowAt: ledgerState.windowAt.getTime() }),

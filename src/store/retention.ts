@@ -1,19 +1,19 @@
 import { type Db, MongoServerError } from "mongodb";
 import { COLLECTIONS } from "./documents.ts";
 
-/** How long what is over is kept, in days; 0: for good. The same on servers and workers: who starts last is right. */
+/** Retention of finished records in days; 0: for good. Servers and workers must agree: the last to start wins. */
 export interface Retention {
-  /** Events of agents and payments, from when their deliveries were made. */
+  /** Events of agents and payments, counted from the creation of their deliveries. */
   readonly eventDays: number;
-  /** Which idempotency key has made which agent, project or team, from when that was begun. */
+  /** Idempotency keys of creates of agents, projects and teams, counted from the create's beginning. */
   readonly createDays: number;
-  /** What became of agents' creates, from when the window of their first keys was over. */
+  /** Outcomes of agents' creates, counted from the end of the first key's delivery window. */
   readonly keyDeliveryDays: number;
-  /** Approvals of payments that have come to their end, from when that was written down. */
+  /** Approvals of finished payments, counted from the recording of the payment's end. */
   readonly approvalDays: number;
 }
 
-/** Where each counts from: a field that is there only once the record is over. */
+/** Field that each retention counts from; set only once the record is finished. */
 const RETAINED = [
   { name: COLLECTIONS.events, field: "dispatchedAt", days: "eventDays" },
   { name: COLLECTIONS.creates, field: "createdAt", days: "createDays" },
@@ -30,7 +30,7 @@ const INDEX_NOT_FOUND = 27;
 const INDEX_OPTIONS_CONFLICT = 85;
 const UNAUTHORIZED = 13;
 
-/** Has MongoDB remove what was kept for long enough. Idempotent; another retention also applies to what is there already. */
+/** Sets the TTL indexes. Idempotent; a changed retention also applies to existing records. */
 export async function ensureRetention(db: Db, retention: Retention): Promise<void> {
   await Promise.all(RETAINED.map(({ days, field, name }) => setRetention(db, name, field, retention[days])));
 }
@@ -47,7 +47,7 @@ async function setRetention(db: Db, name: string, field: string, days: number): 
     try {
       await db.command({ collMod: name, index: options });
     } catch (refusal) {
-      // The role `readWrite` may build indexes and not change them.
+      // The role `readWrite` may create indexes but not modify them.
       if (!isOf(refusal, UNAUTHORIZED)) throw refusal;
       await dropRetention(db, name);
       await create();
@@ -66,13 +66,13 @@ async function dropRetention(db: Db, name: string): Promise<void> {
 const isOf = (error: unknown, code: number): boolean =>
   error instanceof MongoServerError && error.code === code;
 
-/** Approvals of payments that were made before may have been removed; null: all are kept for good. */
+/** Returns the time before which approvals of payments may have been removed; null if all are kept. */
 export async function approvalsRetainedSince(db: Db, now: Date): Promise<Date | null> {
   const indexes = await db.collection(COLLECTIONS.approvals).indexes();
   const seconds = indexes.find(({ name }) => name === RETENTION_INDEX)?.expireAfterSeconds;
   return seconds === undefined ? null : new Date(now.getTime() - seconds * 1_000);
 }
 
-/** Events before that were published long ago, if ever, and may have been removed; null: all are kept for good. */
+/** Returns the time before which events may have been removed; null if all are kept. */
 export const eventsRetainedSince = (eventDays: number, now: Date): number | null =>
   eventDays === 0 ? null : now.getTime() - eventDays * DAY_MS;

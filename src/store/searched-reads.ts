@@ -13,34 +13,34 @@ import {
 } from "./newest-reads.ts";
 
 /**
- * Reads of records that no index holds alone, such as those with two words. Each step takes the index whose next records
- * reach back furthest, reads a bounded part of it, and passes over what does not fit. So a search costs about as much as
- * its rarest condition, and one that is rare only in combination ends with what it has found so far.
+ * Reads records that no single index selects, such as those with two words. Each step takes the index whose next
+ * records reach back furthest, reads a bounded part of it, and skips what does not match. A search therefore costs
+ * about as much as its rarest condition, and one that is rare only in combination returns what it has found so far.
  */
 
-/** Records of the first step for each that is asked for; most searches end there. */
+/** Records read in the first step per requested record; most searches end there. */
 const FIRST_STEP_FACTOR = 4;
 const STEP_GROWTH = 5;
-/** Records that a step reads: some 30 ms of MongoDB's time. */
+/** Maximum records per step: about 30 ms of MongoDB's time. */
 const STEP_MAX = 5_000;
-/** Keys of an index in another order than the time that are read at once. */
+/** Maximum keys read at once from an index that is not ordered by time. */
 const RANGE_MAX = 5_000;
-/** Time after which a search takes no further step. */
+/** Time after which a search begins no further step. */
 const SEARCH_MS = 100;
 
 export interface Found<T> {
   readonly items: readonly T[];
-  /** The place behind which the next read begins; null: there is nothing more. */
+  /** Position behind which the next read begins; null if there is nothing more. */
   readonly end: Position | null;
 }
 
-/** A path, and how far back a step of it goes; null: to the end. */
+/** A path, and how far back a step along it goes; null: to the end. */
 interface Reach {
   readonly path: Path;
   readonly until: Date | null;
 }
 
-/** The next `limit` records of a selection with `paths`; fewer if there are no more, or after `searchMs`. */
+/** Returns the next `limit` records of a selection with `paths`; fewer if there are no more, or after `searchMs`. */
 export async function readSearched<T extends Listed>(
   selection: Selection<T>,
   after: Position | null,
@@ -67,7 +67,7 @@ export async function readSearched<T extends Listed>(
   }
 }
 
-/** Without the ranges that are too long to be read at once. */
+/** Drops the paths that are not ordered by time and too long to be read at once. */
 async function shortPaths<T extends Listed>(
   { collection }: Selection<T>,
   paths: readonly Path[],
@@ -82,7 +82,7 @@ async function shortPaths<T extends Listed>(
   return paths.filter((_path, index) => found[index]);
 }
 
-/** How far back a path's next records go, so many of them. */
+/** Returns how far back a path's next `records` records go. */
 async function reachOf<T extends Listed>(
   selection: Selection<T>,
   path: Path,
@@ -103,16 +103,16 @@ async function reachOf<T extends Listed>(
   return { path, until: last === undefined ? null : timeOf(last) };
 }
 
-/** The one whose next records go back furthest: it has the fewest for the same time. */
+/** Returns the path whose next records go back furthest, which has the fewest records per time. */
 const furthest = ([first, ...others]: readonly Reach[]): Reach => {
-  if (first === undefined) throw new Error("a selection has a path of its own");
+  if (first === undefined) throw new Error("a selection has no path");
   return others.reduce(
     (best, each) => (best.until !== null && (each.until === null || each.until < best.until) ? each : best),
     first,
   );
 };
 
-/** The records of a step that fit. A step ends between two milliseconds. */
+/** Returns the matching records of a step. A step ends between two milliseconds. */
 async function readStep<T extends Listed>(
   selection: Selection<T>,
   { path, until }: Reach,
@@ -132,7 +132,7 @@ async function readStep<T extends Listed>(
   return stored<T>(found);
 }
 
-/** The times of a selection's records from a place on, back to another time. */
+/** Returns the condition on times from a position back to `end`. */
 function within<T extends Listed>(
   { since = null, until = null }: Selection<T>,
   begin: Position | null,
@@ -150,11 +150,11 @@ function within<T extends Listed>(
 }
 
 function timeOf({ createdAt }: Document): Date {
-  if (!(createdAt instanceof Date)) throw new Error("a record does not say when it was made");
+  if (!(createdAt instanceof Date)) throw new Error("a record has no creation time");
   return createdAt;
 }
 
-/** A filter that the driver can't check: its fields are those of a path. */
+/** Types a filter that the driver can't check, since its fields are a path's. */
 function typed<T extends Listed>(filter: Document): Filter<T>;
 function typed(filter: Document): Document {
   return filter;

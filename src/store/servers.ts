@@ -2,7 +2,7 @@ import type { Collection, Db, Document } from "mongodb";
 
 export const SERVERS = "servers";
 
-/** A server that takes commands which other servers forward. */
+/** A server that accepts commands forwarded by other servers. */
 export interface LiveServer {
   readonly id: string;
   readonly url: string;
@@ -19,33 +19,32 @@ export interface ServerDocument extends Document {
   proof: string;
 }
 
-/** Proofs of servers' records. */
 export interface ServerProofs {
   make(kind: "server", record: Pick<ServerDocument, "_id" | "url" | "version">): string;
   genuine(kind: "server", record: ServerDocument): ServerDocument | null;
 }
 
-/** A server that was not seen for so long is no longer forwarded to: three heartbeats. */
+/** Age of the last heartbeat from which nothing is forwarded to a server: three heartbeats. */
 const LIVE_MS = 6_000;
 
-/** Age at which the record of a server that did not remove it is removed. */
+/** Age of the last heartbeat at which a record is removed that its server left behind. */
 const DEAD_MS = 600_000;
 
-/** A lost heartbeat costs nothing, so none waits for a journal. */
+/** Write concern of heartbeats, without journal: a lost one costs nothing. */
 const LOOSE = { writeConcern: { w: 1, journal: false } } as const;
 
-/** Ages are by MongoDB's clock: those of servers may differ. */
+/** Compares ages by MongoDB's clock, since servers' clocks may differ. */
 const seen = (operator: "$gt" | "$lt", agoMs: number): Document => ({
   $expr: { [operator]: ["$seenAt", { $subtract: ["$$NOW", agoMs] }] },
 });
 
-/** The servers of this database that can be forwarded to, in MongoDB. */
+/** Servers of this database that commands can be forwarded to, in MongoDB. */
 export class MongoServers {
   readonly #servers: Collection<ServerDocument>;
   readonly #proofs: ServerProofs;
   readonly #version: string;
 
-  /** `version`: of the program; servers of another one may understand other commands. */
+  /** `version` is the program's; servers of another version may understand other commands. */
   constructor(db: Db, proofs: ServerProofs, version: string) {
     this.#servers = db.collection<ServerDocument>(SERVERS);
     this.#proofs = proofs;

@@ -8,20 +8,20 @@ export interface SsoDocument {
   readonly clientId: string;
   /** Sealed, bound to the organization. */
   readonly sealedSecret: string;
-  /** E-mail domains that sign in here, in lower case; each is one organization's only. */
+  /** E-mail domains whose members sign in here, in lower case; each belongs to one organization only. */
   readonly domains: readonly string[];
-  /** Whether members, but owners, sign in here and nowhere else. */
+  /** Whether members other than owners must sign in here. */
   readonly required: boolean;
-  /** Role of a person who is made a member by the first sign-in; null: nobody is. */
+  /** Role of a user whom the first sign-in makes a member; null if sign-ins create no members. */
   readonly jitRole: "member" | "auditor" | null;
   readonly updatedAt: Date;
-  /** MAC over what gives access (`AccessProofs`). */
+  /** MAC over the fields that give access (`AccessProofs`). */
   readonly proof: string;
 }
 
 export const SSO = "sso";
 
-/** Read from the primary whatever the connection says: a changed provider counts at once. */
+/** Returns the collection, read from the primary whatever the connection says: a changed provider counts at once. */
 export const ssoOf = (db: Db): Collection<SsoDocument> =>
   db.collection<SsoDocument>(SSO, { readPreference: "primary" });
 

@@ -2,11 +2,11 @@ import { booked, type Books, capturedInFull, NO_BOOKS } from "../domain/ledger/b
 import { utcDate } from "../domain/ledger/usage.ts";
 
 /**
- * Stored form of a payment's books. Nearly every payment is charged in full at once; its record has the time of
- * that alone, since all else follows from the amount.
+ * Stored form of a payment's books. Nearly every payment is charged in full at once; its record holds only the time of
+ * the charge, since everything else follows from the amount.
  */
 
-/** The books of a payment that was charged in full, and nothing else. */
+/** Books of a payment that was charged in full once. */
 interface ChargedInFull {
   /** Epoch milliseconds. */
   readonly inFullAt: number;
@@ -23,7 +23,7 @@ export function storedBooks(books: Books | null, amountMc: number): StoredBooks 
   return isSame(books, chargedInFull(amountMc, booking.at)) ? { inFullAt: booking.at } : books;
 }
 
-/** Compares books part by part, with nothing but plain values in the parts of `plain`. */
+/** Whether books equal `plain`, whose parts hold only primitive values. */
 function isSame(books: Books, plain: Books): boolean {
   const { answers, authorizations, bookings, breaches, clearances } = books;
   const others = answers.length + breaches.length + clearances.length;
@@ -36,14 +36,13 @@ function isSame(books: Books, plain: Books): boolean {
   );
 }
 
-/** Whether the other has all that the first has. */
+/** Whether `other` has every property of `one`, with the same value. */
 function isSameIn<T extends object>(one: T | undefined, other: T | undefined): boolean {
   if (one === undefined || other === undefined) return false;
   for (const name in one) if (one[name] !== other[name]) return false;
   return true;
 }
 
-/** Returns the books in a record. */
 export function recordedBooks({
   amountMc,
   books,

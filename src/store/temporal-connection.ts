@@ -3,7 +3,7 @@ import { GrpcRetries } from "../lib/grpc-retries.ts";
 import { firstLineOf } from "../lib/plain-error.ts";
 import { EngineUnreachable } from "./engine-unreachable.ts";
 
-/** TLS and credentials of a Temporal of the operator's own. */
+/** TLS settings and credentials of the operator's own Temporal. */
 export interface TemporalSecurity {
   readonly options: Pick<ConnectionOptions, "tls" | "metadata"> & { readonly apiKey?: string };
   /** Names of the settings in force, for messages. */
@@ -13,10 +13,10 @@ export interface TemporalSecurity {
 const CONNECT_TIMEOUT_MS = 5_000;
 const REASON_TIMEOUT_MS = 2_000;
 
-/** Spreads calls over all addresses that a name of several frontends has, and passes over those that are down. */
+/** Distributes calls over all addresses of a host name with several frontends, and skips those that are down. */
 const ROUND_ROBIN = JSON.stringify({ loadBalancingConfig: [{ round_robin: {} }] });
 
-/** A connection that is there for its channel. */
+/** Connection that exposes its channel. */
 class ChannelConnection extends Connection {
   static open(options: ConnectionOptions): ChannelConnection {
     const made = this.lazy({ ...options, channelArgs: { "grpc.service_config": ROUND_ROBIN } });
@@ -31,7 +31,7 @@ class ChannelConnection extends Connection {
 
 type Channel = ChannelConnection["channel"];
 
-/** Passes each call to the channel that is current; calls that have begun end on the channel they began on. */
+/** Passes each call to the current channel; calls in flight finish on the channel they began on. */
 class RenewableChannel implements Channel {
   current: Channel;
 
@@ -66,7 +66,7 @@ class RenewableChannel implements Channel {
 
 export interface TemporalConnection {
   readonly connection: Connection;
-  /** Connects anew, then moves all further calls there. Throws `EngineUnreachable` and changes nothing. */
+  /** Connects anew and moves all further calls there. Throws `EngineUnreachable`, then changing nothing. */
   readonly renew: (security: TemporalSecurity) => Promise<void>;
   close(): Promise<void>;
 }
@@ -117,7 +117,6 @@ async function opened(address: string, security: TemporalSecurity | null): Promi
   }
 }
 
-/** Says why Temporal was not reached. */
 export function unreachable(
   address: string,
   security: TemporalSecurity | null,
@@ -128,7 +127,7 @@ export function unreachable(
   return new EngineUnreachable(`Temporal is not reachable at ${address} (${names}): ${reason}`, { cause });
 }
 
-/** A connection that does not come about says no more than that; a call on it says why. */
+/** Returns why a connection failed. The connection's own error gives no cause; the error of a call on it does. */
 async function reasonOf(connection: Connection, error: unknown): Promise<string> {
   if (error instanceof Error && isGrpcServiceError(error.cause)) return firstLineOf(error.cause.details);
   try {

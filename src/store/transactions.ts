@@ -1,7 +1,7 @@
 import type { ClientSession, MongoClient } from "mongodb";
 import { TimeoutError } from "../lib/with-timeout.ts";
 
-/** A transaction that others keep in conflict with is given up after this; by then its caller has been answered. */
+/** Time after which a transaction with repeated conflicts is given up; its caller has been answered by then. */
 const RETRY_MS = 5_000;
 
 export const TRANSACTION_OPTIONS = {
@@ -13,9 +13,9 @@ export const TRANSACTION_OPTIONS = {
 export type Transaction = <T>(work: (session: ClientSession) => Promise<T>) => Promise<T>;
 
 /**
- * Runs work in a transaction: all of its writes or none, on one state of the database. After a conflict with another
- * one it runs again, so it must not do anything but through its session. Work that ends the transaction itself
- * (`abortTransaction`) has its value answered and nothing written.
+ * Runs work in a transaction: all of its writes or none, on one snapshot of the database. After a conflict the work
+ * runs again, so its only effects must go through its session. If the work ends the transaction itself
+ * (`abortTransaction`), its value is returned and nothing is written.
  */
 export const transactionsOf =
   (client: MongoClient): Transaction =>

@@ -3,24 +3,24 @@ import type { EventType } from "../domain/events.ts";
 import type { WebhookScope } from "../domain/webhooks/subscription.ts";
 import type { Indexes } from "./indexes.ts";
 
-/** A signing secret as stored: sealed under its own id. */
+/** A signing secret as stored, sealed under its own id. */
 export interface SealedSecret {
   readonly id: string;
   readonly sealed: string;
 }
 
-/** A replay of what an endpoint missed. */
+/** A replay of events that an endpoint missed. */
 export interface ReplayRecord {
   readonly id: string;
   readonly since: Date;
-  /** When it was requested: what happens later is delivered anyway. */
+  /** Time of the request; later events are delivered anyway. */
   readonly until: Date;
-  /** `limited`: it has queued as many as one replay may. */
+  /** `limited`: the replay has queued the maximum number of deliveries. */
   readonly state: "running" | "done" | "limited" | "stopped";
-  /** Events looked at, and deliveries queued of them. */
+  /** Numbers of events examined and of deliveries queued. */
   readonly examined: number;
   readonly queued: number;
-  /** The last event that was looked at; null: none yet. */
+  /** Last event examined; null if none yet. */
   readonly position: { readonly at: Date; readonly eventId: string } | null;
   readonly endedAt: Date | null;
 }
@@ -35,23 +35,23 @@ export interface EndpointDocument extends Document {
   scopeIds: string[];
   description: string | null;
   isActive: boolean;
-  /** Null while it is active. */
+  /** Null while the endpoint is active. */
   disabled: {
     readonly at: Date;
     readonly reason: "consecutive_failures" | "by_person";
-    /** The delivery whose failure was one too many. */
+    /** The delivery whose failure exceeded the limit. */
     readonly by: { readonly deliveryId: string; readonly run: number } | null;
   } | null;
-  /** Deliveries that ended without an acknowledgement since the last one that was acknowledged. */
+  /** Failed deliveries since the last acknowledged one. */
   consecutiveFailures: number;
   secret: SealedSecret;
-  /** The one before it, which signs, too, until it expires. */
+  /** The preceding secret, which also signs until it expires. */
   previousSecret: (SealedSecret & { readonly expiresAt: Date }) | null;
   replay: ReplayRecord | null;
   createdBy: string;
   createdAt: Date;
   updatedAt: Date;
-  /** MAC over what is sent where, signed by which secrets (`AccessProofs`). */
+  /** MAC over destination, selected events and secrets (`AccessProofs`). */
   proof: string;
 }
 
@@ -60,9 +60,9 @@ export interface AttemptRecord {
   readonly at: Date;
   readonly httpStatus: number | null;
   readonly responseTimeMs: number;
-  /** Null: it was acknowledged. */
+  /** Null if the attempt was acknowledged. */
   readonly failureReason: string | null;
-  /** The beginning of what the receiver answered. */
+  /** Beginning of the receiver's response. */
   readonly responseExcerpt: string | null;
 }
 
@@ -76,28 +76,29 @@ export interface DeliveryDocument extends Document {
   eventId: string | null;
   eventType: EventType;
   isTest: boolean;
-  /** The exact text that is sent and signed, the same at every attempt. */
+  /** Exact text that is sent and signed, the same at every attempt. */
   body: string;
   status: DeliveryStatus;
   attempts: AttemptRecord[];
-  /** All that were ever made; `attempts` holds the newest. */
+  /** Number of all attempts; `attempts` holds the newest. */
   attemptCount: number;
-  /** How often it was begun anew, and the attempts since. */
+  /** Number of the current run, raised by each restart, and the attempts in that run. */
   run: number;
   runAttempts: number;
   nextAttemptAt: Date | null;
   createdAt: Date;
-  /** When the record is no longer kept. */
+  /** Time after which the record is removed. */
   expiresAt: Date;
-  /** What is left to do with its workflow: start it, or tell it that the delivery was dropped. Missing once that is done. */
+  /**
+   * Pending action on the delivery's workflow: start it, or signal that the delivery was dropped. Missing once done.
+   */
   pendingAction?: "start" | "drop";
-  /** Trace of its event. */
+  /** Trace of the delivery's event. */
   traceparent?: string;
-  /** MAC over what is sent to which endpoint (`AccessProofs`). */
+  /** MAC over content and endpoint (`AccessProofs`). */
   proof: string;
 }
 
-/** Attempts that a record keeps. */
 export const ATTEMPTS_RETAINED_MAX = 25;
 
 export const WEBHOOK_COLLECTIONS = {

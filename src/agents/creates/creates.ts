@@ -24,40 +24,38 @@ export interface CreatesDependencies {
   readonly clock: () => Date;
 }
 
-/** Maximum wait of a replay for the call that executes its create; then it is 409. */
+/** Maximum wait of a replay for the call that executes its create; then the response is 409. */
 const EARLIER_CALL_MS = 10_000;
 const POLL_MS = 50;
-/**
- * Interval of polls for a create that this process executes: its end is signalled, and polled only in case it hangs.
- */
+/** Interval of polls for a create that this process executes. Its end is signalled; polls only cover a hang. */
 const SLOW_POLL_MS = 500;
 
-/**
- * Maximum duration of a create, also if its deadline was moved while it waited; what takes longer goes on, and a
- * replay finds it.
- */
+/** Timeout of a create, even with an extended deadline. A slower one continues, and a replay finds it. */
 const EXECUTED_MS = 3_400;
 
-/** The deadline of a create without an idempotency key that has begun to commit: its caller can't find out the outcome later. */
+/**
+ * Deadline of a create without an idempotency key once it begins to commit: its caller can't learn the outcome later.
+ */
 const COMMITTED_MS = 4_900;
 
-/** A create whose slot was reclaimed meanwhile takes another; this often at most. */
+/** Maximum slots that a create takes when its slot is reclaimed meanwhile. */
 const SLOT_ATTEMPTS_MAX = 3;
 
 /**
- * The one way in which agents, projects and teams are created. For an idempotency key there is one id for good, fixed before
- * anything is done. The record, the slot under the daily limit and the container's being live are committed in one transaction,
- * so with any replays, races or crashes: one record at the most, none in an archived container, none beyond the limit. One call
- * at a time executes a create and the others wait for it; that only saves work, correctness does not depend on it.
+ * Creates agents, projects and teams; nothing else does. An idempotency key has one permanent id, fixed before any
+ * work. The record, the slot under the daily limit and the check that the container is live are committed in one
+ * transaction. So whatever replays, races or crashes occur, there is at most one record, none in an archived container,
+ * and none beyond the limit. One call at a time executes a create and the others wait for it, which only saves work;
+ * correctness does not depend on it.
  *
- * The order of refusals: another payload → (a committed create is answered) → archived container → daily limit → a container
- * without room.
+ * Order of checks: another payload is refused, a committed create is returned, then an archived container, the daily
+ * limit and a full container are refused.
  */
 export class Creates {
   readonly #dependencies: CreatesDependencies;
   readonly #reservations: CreateReservations;
   readonly #slots: CreateSlots;
-  /** Creates that this process executes, by reservation: hundreds who wait for one do not poll the database. */
+  /** Creates that this process executes, by reservation, so that calls waiting for them need not poll. */
   readonly #inFlight = new Map<string, Promise<unknown>>();
 
   constructor(dependencies: CreatesDependencies) {
@@ -82,7 +80,7 @@ export class Creates {
       const run = { id: newUuid(), begunAt: this.#dependencies.clock(), isAbandoned };
       return this.#orRetry(this.#make(create, run));
     }
-    // Most creates are new: the reservation is written without a look whether there is one.
+    // Most creates are new, so the reservation is written without a prior read.
     let leased = isArchived(create) ? null : await this.#reservations.reserve(reservation);
     while (leased === null) {
       const earlier = await this.#reservations.find(reservation._id);
@@ -106,7 +104,7 @@ export class Creates {
     return withTimeout(EXECUTED_MS, work);
   }
 
-  /** Lets those who wait in this process know of the work's end. */
+  /** Signals the work's end to calls waiting in this process. */
   async #shareUntil<T>(reservationId: string, work: Promise<T>): Promise<T> {
     const ended = work.then(nothing, nothing);
     this.#inFlight.set(reservationId, ended);
@@ -117,14 +115,14 @@ export class Creates {
     }
   }
 
-  /** The last look is at the end of the wait, so that its answer comes before the pipeline's. */
+  /** Waits for the next poll, at most until the end of the wait, which precedes the pipeline's timeout. */
   async #nextPoll(reservationId: string, leftMs: number): Promise<void> {
     const ended = this.#inFlight.get(reservationId);
     const pause = (atMostMs: number) => sleep(Math.min(atMostMs, Math.max(1, leftMs)));
     await (ended === undefined ? pause(POLL_MS) : Promise.race([ended, pause(SLOW_POLL_MS)]));
   }
 
-  /** Executes a create to its end, also when no caller waits for it any more. */
+  /** Executes a create to its end, even if no caller waits for it any more. */
   async #executeLeased<R extends Committable, M extends { readonly record: R }>(
     create: Create<R, M>,
     leased: LeasedCreate,
@@ -138,12 +136,12 @@ export class Creates {
           : made;
       return result;
     } finally {
-      // The lease of a create that has its record is not read any more, so it is not released: a write less before the response.
+      // The lease of a create with a record is never read again; not releasing it saves a write before the response.
       if (result?.ok !== true) await this.#reservations.release(leased);
     }
   }
 
-  /** A create that was left half-way long ago is not finished but restarted: its window would be over with its first response. */
+  /** Restarts a create that was left half-way long ago: its window would end with its first response. */
   async #makeUnlessDue<R extends Committable, M extends { readonly record: R }>(
     create: Create<R, M>,
     leased: LeasedCreate,
@@ -203,7 +201,7 @@ export class Creates {
         const record = await create.find(id);
         if (record !== null) return ok({ replayed: true, record });
         if ((await create.discarding?.isDiscarded(id)) === true) return "discarded";
-        throw new Error(`a ${create.kind} could not be written beside another record`);
+        throw new Error(`a ${create.kind} conflicts with another record`);
       }
     }
   }
@@ -231,8 +229,7 @@ export class Creates {
         return changed("committed", { ...entry, on: { type: kind, id: made.record._id } });
       });
     try {
-      // Key of the mutex: what the create contends for with other commits, which is the day's slots, the container,
-      // or nothing.
+      // The mutex covers what the create contends for with other commits: the day's slots, the container, or nothing.
       return await mutex.run(quotaSlot?.dayId ?? parent?.id ?? made.record._id, commit);
     } catch (error) {
       if (isDuplicateKey(error)) return "there";

@@ -6,26 +6,26 @@ import { type DailyCreatesDocument, dailyCreatesId } from "../../store/organizat
 import type { OrganizationKeyPrincipal } from "../../identity/principals.ts";
 import { isDuplicateKey } from "../../lib/duplicate-key.ts";
 
-/** A slot among a lineage's creates of one UTC day, held by the create of this id. */
+/** A slot among a lineage's creates of one UTC day, held by the create with this id. */
 export interface QuotaSlot {
   readonly dayId: string;
   readonly createdId: string;
 }
 
-/** A slot whose create has not come to its end after this is free for another. */
+/** Age at which the slot of an unfinished create can be reclaimed. */
 const ABANDONED_AFTER_MS = 60_000;
 
-/** Attempts that raced with the first one of the day, or with a reclaim, are retried; this often at most. */
+/** Maximum attempts when racing with the day's first create or with a reclaim. */
 const ROUNDS_MAX = 8;
 
 const DAY_MS = 86_400_000;
 const RETENTION_DAYS = 2;
 
 /**
- * The daily create limit of organization keys. Each create
- * takes a slot under its id before it does anything, and its record is committed together with the slot (`confirm`,
- * in the same transaction). So there are never more committed creates than the limit, whichever process creates, and a
- * slot that is not committed can be released or reclaimed at any time: a create that lost it commits nothing.
+ * Daily create limit of organization keys. Each create takes a slot under its id before it does anything, and its
+ * record is committed together with the slot (`confirm`, in the same transaction). So the number of committed creates
+ * never exceeds the limit, whichever process creates. An uncommitted slot can be released or reclaimed at any time: a
+ * create that lost its slot commits nothing.
  */
 export class DailyCreates {
   readonly #days: Collection<DailyCreatesDocument>;
@@ -34,7 +34,7 @@ export class DailyCreates {
     this.#days = days;
   }
 
-  /** A slot for a create: the one that it has already, or a free one, or else `DAILY_CREATE_LIMIT_REACHED`. */
+  /** Returns a slot for a create, its present one or a free one, or else `DAILY_CREATE_LIMIT_REACHED`. */
   async take(
     { dailyCreateLimit: limit, lineageId }: OrganizationKeyPrincipal,
     createdId: string,
@@ -53,12 +53,12 @@ export class DailyCreates {
     return refused(refusal("CREATE_RETRYABLE", undefined, { retryAfterSeconds: 1 }));
   }
 
-  /** Releases a slot, unless its create was committed; a create that is under way still will not be. */
+  /** Releases a slot unless its create was committed; a create still in progress can no longer commit. */
   async release({ createdId, dayId }: QuotaSlot): Promise<void> {
     await this.#days.updateOne({ _id: dayId }, { $pull: { slots: { id: createdId, committed: false } } });
   }
 
-  /** Makes a slot the create's own for good, in the transaction that commits the create; false: it no longer is. */
+  /** Makes a slot permanent, in the transaction that commits the create. Returns false if the create has lost it. */
   async confirm({ createdId, dayId }: QuotaSlot, session: ClientSession): Promise<boolean> {
     const confirmed = await this.#days.updateOne(
       { _id: dayId, "slots.id": createdId },
@@ -68,7 +68,7 @@ export class DailyCreates {
     return confirmed.matchedCount === 1;
   }
 
-  /** Returns the number of committed creates of the UTC day for each of these lineages. */
+  /** Returns the number of committed creates of the UTC day per lineage. */
   async createdToday(lineageIds: readonly string[], now: Date): Promise<ReadonlyMap<string, number>> {
     const days = [...new Set(lineageIds)].map((lineageId) => [lineageId, dailyCreatesId(lineageId, now)]);
     const committed = { $filter: { input: "$slots", as: "slot", cond: "$$slot.committed" } };
@@ -82,7 +82,7 @@ export class DailyCreates {
     return new Map(days.map(([lineageId = "", dayId = ""]) => [lineageId, byDay.get(dayId) ?? 0]));
   }
 
-  /** Adds the slot in one conditional update, if there is capacity and it isn't there. False: it did not. */
+  /** Adds the slot in one conditional update, if there is capacity and none yet; returns whether it did. */
   async #add({ createdId, dayId }: QuotaSlot, limit: number, now: Date): Promise<boolean> {
     const isFree = { [`slots.${limit - 1}`]: { $exists: false } };
     const expiresAt = new Date(startOfNextDay(now) + RETENTION_DAYS * DAY_MS);
@@ -97,13 +97,13 @@ export class DailyCreates {
       );
       return added.modifiedCount + added.upsertedCount === 1;
     } catch (error) {
-      // The day is there and the condition does not hold, or another server has just begun the day.
+      // The day exists and the condition does not hold, or another server has just inserted the day.
       if (isDuplicateKey(error)) return false;
       throw error;
     }
   }
 
-  /** Frees the slots of creates that died long ago; whether there were any. */
+  /** Frees the slots of creates that died long ago; returns whether there were any. */
   async #reclaim(dayId: string, now: Date): Promise<boolean> {
     const reservedAt = notRecent(now.getTime(), ABANDONED_AFTER_MS);
     const freed = await this.#days.updateOne(

@@ -5,13 +5,13 @@ import { isDuplicateKey } from "../../lib/duplicate-key.ts";
 import type { CreateDocument } from "../../store/collections.ts";
 import type { Committable, Create, CreateRun, LeasedCreate } from "./create.ts";
 
-/** Less than a replay waits: it takes the create over of a call whose process has died. */
+/** Shorter than a replay's wait, so that a replay can take over from a call whose process has died. */
 const LEASE_MS = 8_000;
 
-/** Servers' clocks differ by no more, or one of them is wrong. */
+/** Maximum difference of correct servers' clocks. */
 const CLOCK_SKEW_MAX_MS = 60_000;
 
-/** The id that each idempotency key's create has for good, and which call executes it: one at a time, by a lease. */
+/** Permanent ids of idempotency keys' creates, and leases for the one call at a time that executes a create. */
 export class CreateReservations {
   readonly #creates: Collection<CreateDocument>;
   readonly #clock: () => Date;
@@ -29,7 +29,7 @@ export class CreateReservations {
     const now = this.#clock();
     return {
       _id: shortHash(JSON.stringify(owner)),
-      // The kind too: a key that made an agent makes no team.
+      // Includes the kind: a key that made an agent makes no team.
       payloadHash: payloadHash({ kind, payload }),
       createdId: newUuid(),
       createdAt: now,
@@ -42,7 +42,7 @@ export class CreateReservations {
     return this.#creates.findOne({ _id: reservationId });
   }
 
-  /** Reserves the id that the create has for good; null where another call was first. */
+  /** Reserves the create's permanent id; null if another call was first. */
   async reserve(reservation: CreateDocument): Promise<LeasedCreate | null> {
     try {
       await this.#creates.insertOne(reservation);
@@ -53,7 +53,7 @@ export class CreateReservations {
     }
   }
 
-  /** Takes the lease of a create whose call has failed, or died some time ago. */
+  /** Takes the lease of a create whose call failed, or died some time ago. */
   async takeLease(earlier: CreateDocument): Promise<LeasedCreate | null> {
     const now = this.#clock();
     const { _id, leaseUntil } = earlier;
@@ -65,18 +65,18 @@ export class CreateReservations {
       { returnDocument: "after" },
     );
     if (leased === null) return null;
-    // A create that an earlier version of the service began is given up: its actor, if there is one, ends no window.
+    // A create begun by an earlier version of the service is given up: its actor, if any, ends no window.
     const isOld = (earlier.leaseHolder ?? null) === null;
     return { ...leasedCreate(leased), ...(isOld ? { begunAt: new Date(0) } : {}) };
   }
 
-  /** Releases the lease. If the database is out of reach, it expires by itself. */
+  /** Releases the lease. If the database is unreachable, the lease expires by itself. */
   async release({ leaseHolder, reservationId }: LeasedCreate): Promise<void> {
     const $set = { leaseUntil: this.#clock() };
     await this.#creates.updateOne({ _id: reservationId, leaseHolder }, { $set }).catch(() => undefined);
   }
 
-  /** The create under this id was discarded, and no response ever named the id: the create gets another. */
+  /** Assigns a new id to a create whose id was discarded; no response ever named that id. */
   async restarted({ leaseHolder, id, reservationId }: LeasedCreate): Promise<CreateRun> {
     const run = { id: newUuid(), begunAt: this.#clock() };
     const restarted = { createdId: run.id, createdAt: run.begunAt };
@@ -95,14 +95,14 @@ const leasedCreate = ({ _id, createdAt, createdId, leaseHolder }: CreateDocument
 });
 
 /**
- * Whether its lease is still valid. What would be held for much longer than anything is was taken by a clock that ran ahead, or
- * this one was set back. Reservations from before they were held have no such field.
+ * Whether a lease is still valid. A lease that lasts much longer than any was taken by a clock that ran ahead, or this
+ * clock was set back. Reservations of earlier versions lack the field.
  */
 function isLeased(leaseUntil: Date | undefined, now: Date): boolean {
   const leftMs = (leaseUntil?.getTime() ?? 0) - now.getTime();
   return leftMs > 0 && leftMs <= LEASE_MS + CLOCK_SKEW_MAX_MS;
 }
 
-/** Owner of an idempotency key: a user, or a key together with those that it was rotated into. */
+/** Returns the owner of an idempotency key: a user, or a key's lineage. */
 const creatorOf = (principal: ManagementPrincipal): readonly [string, string] =>
   principal.type === "session" ? ["user", principal.userId] : ["organization_key", principal.lineageId];

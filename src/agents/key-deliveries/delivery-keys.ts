@@ -5,16 +5,16 @@ import { clearDrafts, destroyFile, errnoOf, obtainFile, readIfThere } from "../.
 import type { Unavailable } from "../../lib/unavailable.ts";
 
 /**
- * Keys that seal agents' first keys while they may be delivered again: outside of MongoDB, one for each agent, and gone for
- * good when its window is over. MongoDB keeps what was once written to it, in its log of operations and in backups, longer
- * than any window; without this key that is noise.
+ * Keys that seal agents' first keys while these may be delivered again. Stored outside of MongoDB, one per agent, and
+ * destroyed when the agent's window ends. MongoDB retains old data in its oplog and in backups longer than any window;
+ * without this key that data is noise.
  */
 export interface DeliveryKeys {
-  /** The agent's, made at the first call; all later ones, by whichever process, give the same. */
+  /** Returns the agent's key, created by the first call; later calls, by any process, return the same. */
   obtain(agentId: string): Promise<Buffer>;
-  /** Null: it was never made, or is gone. */
+  /** Returns null if the key was never created or is destroyed. */
   read(agentId: string): Promise<Buffer | null>;
-  /** Destroys it. May be repeated. */
+  /** Destroys the key. May be repeated. */
   destroy(agentId: string): Promise<void>;
 }
 
@@ -23,13 +23,13 @@ const OWNER_ONLY_FOLDER = 0o700;
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
-/** The folder fails at the moment: nothing is known of any key in it. */
+/** The folder can't be accessed at the moment; whether a key exists is unknown. */
 export class DeliveryKeysUnreachable extends Error implements Unavailable {
   override readonly name = "DeliveryKeysUnreachable";
   readonly isUnavailable = true;
 }
 
-/** A file each, in a folder of the one process that is server and worker: overwritten when it is destroyed. */
+/** Keys in files, in a folder of the single process that is server and worker. Overwritten when destroyed. */
 export class DeliveryKeyFiles implements DeliveryKeys {
   readonly #folder: string;
 
@@ -51,7 +51,7 @@ export class DeliveryKeyFiles implements DeliveryKeys {
     return reaching(() => readIfThere(join(this.#folder, nameOf(agentId))));
   }
 
-  /** Drafts that a kill left go with it: at the start that followed the kill they may have been too recent to be recognized as such. */
+  /** Also removes drafts left by a kill: at the restart they may have been too recent to be recognized. */
   destroy(agentId: string): Promise<void> {
     return reaching(async () => {
       await destroyFile(this.#folder, nameOf(agentId), SIZE_BYTES);
@@ -71,6 +71,6 @@ async function reaching<T>(work: () => Promise<T>): Promise<T> {
 }
 
 function nameOf(agentId: string): string {
-  if (!UUID.test(agentId)) throw new Error("an agent's id is not as it should be");
+  if (!UUID.test(agentId)) throw new Error("an agent's id is not a UUID");
   return agentId;
 }

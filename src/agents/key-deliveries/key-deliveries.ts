@@ -17,9 +17,9 @@ const PURPOSE = "first-agent-key";
 const SIZE_BYTES = 32;
 
 /**
- * Agents' first keys while they may be delivered again. Each lies
- * sealed in MongoDB under a key that takes three things together: the agent's delivery key outside of MongoDB, which is
- * destroyed when the window ends, the master key, and the caller's own idempotency key, which is kept nowhere here.
+ * Agents' first keys while they may be delivered again. Each is sealed in MongoDB under a key derived from three: the
+ * agent's delivery key outside of MongoDB, which is destroyed when the window ends, the master key, and the caller's
+ * idempotency key, which is not stored.
  */
 export class KeyDeliveries {
   readonly #dependencies: KeyDeliveriesDependencies;
@@ -33,19 +33,18 @@ export class KeyDeliveries {
     return new Sealer(this.#sealingKeys(deliveryKey, idempotencyKey)).seal(PURPOSE, agentId, apiKey);
   }
 
-  /** Part of the transaction that commits the create; a duplicate key there means that the create was given up. */
+  /** Inserts the delivery in the create's transaction. A duplicate key means that the create was given up. */
   async begin(agentId: string, sealed: string | null, session: ClientSession): Promise<void> {
     const { clock, deliveries } = this.#dependencies;
     await deliveries.insertOne({ _id: agentId, state: "open", sealed, at: clock() }, { session });
   }
 
-  /** Whether the create was given up for good. */
   async isDiscarded(agentId: string): Promise<boolean> {
     const found = await this.#dependencies.deliveries.findOne({ _id: agentId }, { projection: { state: 1 } });
     return found?.state === "discarded";
   }
 
-  /** The key once more; null when what it takes to open it is gone, or the window is over once it is read. */
+  /** Returns the key again; null if an input for opening it is gone, or the window has ended by the time it is read. */
   async open(agentId: string, idempotencyKey: string, until: Date): Promise<string | null> {
     const { clock, deliveries, deliveryKeys } = this.#dependencies;
     const [delivery, deliveryKey] = await Promise.all([
@@ -54,7 +53,7 @@ export class KeyDeliveries {
     ]);
     const sealed = delivery?.sealed ?? null;
     if (sealed === null || deliveryKey === null) return null;
-    // The read took time, and a response may have said meanwhile that the key is no longer deliverable.
+    // The read took time; a response may meanwhile have said that the key is no longer deliverable.
     if (!isDeliverable(until.getTime(), clock().getTime())) return null;
     try {
       return new Sealer(this.#sealingKeys(deliveryKey, idempotencyKey)).open(PURPOSE, agentId, sealed);
@@ -64,7 +63,7 @@ export class KeyDeliveries {
     }
   }
 
-  /** Forgets the key of a create that came to nothing. */
+  /** Destroys the delivery key of a create that failed. */
   forget(agentId: string): Promise<void> {
     return this.#dependencies.deliveryKeys.destroy(agentId);
   }
@@ -72,7 +71,7 @@ export class KeyDeliveries {
   #sealingKeys(deliveryKey: Buffer, idempotencyKey: string): readonly DerivedKey[] {
     const info = Buffer.from(idempotencyKey, "utf8");
     return this.#dependencies.masterKey.deriveKeys("key-delivery").map((each) => {
-      // HKDF takes at most 1,024 bytes of `info`; longer than that no idempotency key is.
+      // HKDF limits `info` to 1,024 bytes, which exceeds any idempotency key.
       const bytes = hkdfSync("sha256", deliveryKey, each.key.export(), info, SIZE_BYTES);
       return { ...each, key: createSecretKey(Buffer.from(bytes)) };
     });

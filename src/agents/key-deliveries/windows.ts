@@ -4,10 +4,9 @@ import { type AgentDocument, COLLECTIONS, type KeyDeliveryDocument } from "../..
 import type { Clock, DeliveryWindows } from "../../payments/ports.ts";
 import type { DeliveryKeys } from "./delivery-keys.ts";
 
-/** Reads of a create's record; each retry means that it was written in between. */
+/** Maximum reads of a create's record; each retry means a concurrent write. */
 const READS_MAX = 3;
 
-/** The ends of the windows in which first keys are delivered again. */
 export class MongoDeliveryWindows implements DeliveryWindows {
   readonly #agents: Collection<AgentDocument>;
   readonly #deliveries: Collection<KeyDeliveryDocument>;
@@ -24,10 +23,10 @@ export class MongoDeliveryWindows implements DeliveryWindows {
   }
 
   async close(agentId: string): Promise<"committed" | "discarded"> {
-    // The sealing key goes first: should the rest have to be repeated, the sealed key can't be opened any more.
+    // The sealing key is destroyed first: if the rest has to be repeated, the sealed key can't be opened any more.
     await this.#keys.destroy(agentId);
     const end = await this.#conclude(agentId);
-    // A late create may have recreated it meanwhile; from now on none of them can commit.
+    // A late create may have recreated the key meanwhile; from now on none can commit.
     await this.#keys.destroy(agentId);
     return end;
   }
@@ -41,7 +40,7 @@ export class MongoDeliveryWindows implements DeliveryWindows {
       const found = await this.#deliveries.findOne({ _id: agentId });
       if (found?.state === "closed") return "committed";
       if (found?.state === "discarded") return "discarded";
-      // The record of an existing agent's delivery was removed long after its window.
+      // The agent exists; its delivery record was removed by retention long after the window.
       if (found === null && (await this.#isCommitted(agentId))) return "committed";
       if (found === null && (await this.#discard(agentId, at))) return "discarded";
     }
@@ -52,10 +51,7 @@ export class MongoDeliveryWindows implements DeliveryWindows {
     return (await this.#agents.findOne({ _id: agentId }, { projection: { _id: 1 } })) !== null;
   }
 
-  /**
-   * Inserts a record in the place of the one that the create's transaction would insert; false: that one was there
-   * first.
-   */
+  /** Inserts a record in place of the create's own; returns false if the create's was there first. */
   async #discard(agentId: string, at: Date): Promise<boolean> {
     try {
       await this.#deliveries.insertOne({ _id: agentId, state: "discarded", sealed: null, at, endedAt: at });

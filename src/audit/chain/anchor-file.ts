@@ -34,34 +34,33 @@ const line = z.union([
   z.strictObject({ version: z.literal(2), ...transaction, mac: hash }),
 ]);
 
-/** A line of the file: what it says; `torn`: the beginning of one; `unreadable`: none that this service writes. */
+/** A line of the file: its content; `torn` for the beginning of a line; `unreadable` for any other text. */
 export interface ReadLine {
   readonly number: number;
   readonly line: AnchorLine | "torn" | "unreadable";
 }
 
-/** Place for anchors outside the database. */
+/** Destination of anchors outside the database. */
 export interface AnchorSink {
-  /** Heads of chains in one line. */
   readonly headsPerLineMax: number;
   append(entry: AnchorLine): Promise<void>;
-  /** The lines that can be read back. */
+  /** Yields the lines that can be read back. */
   lines(): AsyncIterable<ReadLine>;
 }
 
-/** Keeps a line under the 16 KiB above which container runtimes split lines of standard output. */
+/** Keeps lines below the 16 KiB above which container runtimes split lines of standard output. */
 const HEADS_PER_LOG_LINE_MAX = 80;
 
 /**
- * The log, for processes whose files don't outlive them. A process that starts again does not know what was anchored, and anchors
- * all chains anew.
+ * Anchors in the log, for processes whose files don't outlive them. A restarted process does not know what was
+ * anchored, and anchors all chains again.
  */
 export class AnchorLog implements AnchorSink {
   readonly headsPerLineMax = HEADS_PER_LOG_LINE_MAX;
   readonly #logger: Logger;
 
   constructor(logger: Logger) {
-    // Anchors are no matter of LOG_LEVEL.
+    // Anchors are logged regardless of LOG_LEVEL.
     this.#logger = logger.child({}, { level: "info" });
   }
 
@@ -75,8 +74,8 @@ export class AnchorLog implements AnchorSink {
 }
 
 /**
- * The anchors, one JSON line each. A line is written whole and is on the disk before anything goes on; a crash in the
- * middle leaves a torn one, and the next begins on a line of its own.
+ * Anchors in a file, one JSON line each. A line is written as a whole and flushed to disk before anything continues. A
+ * crash in between leaves a torn line, and the next anchor begins on a new line.
  */
 export class AnchorFile implements AnchorSink {
   readonly headsPerLineMax = 1_000;
@@ -87,14 +86,13 @@ export class AnchorFile implements AnchorSink {
     this.path = path;
   }
 
-  /** Appends one line after another. */
   append(entry: AnchorLine): Promise<void> {
     return this.#serial(() => this.#append(entry));
   }
 
   async #append(entry: AnchorLine): Promise<void> {
     await mkdir(dirname(this.path), { recursive: true, mode: 0o700 });
-    // Readable, too: whether the last line was torn.
+    // Opened for reading too, to check whether the last line is torn.
     const file = await open(this.path, "a+", OWNER_ONLY);
     try {
       const { size } = await file.stat();
@@ -109,7 +107,7 @@ export class AnchorFile implements AnchorSink {
     }
   }
 
-  /** The lines from the first on; none where there is no file. */
+  /** Yields all lines; none if there is no file. */
   async *lines(): AsyncGenerator<ReadLine> {
     const input = createReadStream(this.path, "utf8");
     const opened = new Promise<void>((resolve, reject) => {
@@ -139,10 +137,10 @@ function parsed(text: string): ReadLine["line"] {
   }
 }
 
-/** Whether a line is the beginning that a crash leaves: its first brace is never closed. */
+/** Whether a line is a beginning left by a crash: its first brace is never closed. */
 function isTruncated(text: string): boolean {
   let depth = 0;
-  // Texts with what is escaped in them are looked over as one; the last may be open.
+  // A string with its escapes is one token; the last string may be unterminated.
   for (const [token] of text.matchAll(/"(?:[^"\\]|\\.)*(?:"|\\?$)|[{}[\]]|[^"{}[\]]+/g)) {
     if (token === "{" || token === "[") depth += 1;
     if (token === "}" || token === "]") depth -= 1;

@@ -16,30 +16,30 @@ export interface AnchoringDependencies {
   readonly seal: AuditSeal;
   readonly sink: AnchorSink;
   readonly clock: Clock;
-  /** Puts a root on the chain; null where none is set up. */
+  /** Records a root on the chain; null if no chain is set up. */
   readonly recordRoot: ((root: string) => Promise<RootTransaction>) | null;
   readonly onWarning: (message: string, error: unknown) => void;
 }
 
-/** Roots that wait for a chain that is away; older ones have only the file. */
+/** Maximum roots waiting for an unreachable chain; older ones are only in the file. */
 const WAITING_ROOTS_MAX = 1_000;
-/** Lines without a successor that a writer's first one names; each server that ever wrote leaves one. */
+/** Maximum unnamed lines that a writer's first line names; every server that ever wrote leaves one. */
 const FOLLOWS_MAX = 1_000;
-/** Delay of the first anchor, so that a new service does not wait for a whole interval. */
+/** Delay of the first anchor, so that a new service does not wait a whole interval. */
 const FIRST_ANCHOR_SECONDS = 60;
-/** Maximum delay of a service's end by its last anchor, and of an anchoring by a root. */
+/** Maximum delay of a service's shutdown by its last anchor, and of an anchoring by a root. */
 const LAST_ANCHOR_MS = 5_000;
 const ROOT_MS = 10_000;
 
 /**
- * Writes the ends of the chains down outside the database, at intervals and when the service ends. Any number of servers do,
- * each by itself: what is anchored twice agrees. Never in a request's way: what fails is tried again the next time.
+ * Records the heads of the chains outside the database, at intervals and at shutdown. Any number of servers do so
+ * independently; repeated anchors agree. No request waits for it, and failures are retried at the next interval.
  */
 export class AuditAnchoring {
   readonly #dependencies: AnchoringDependencies;
   readonly #log: Collection<AuditDocument>;
   readonly #writer = randomUUID();
-  /** The file's state at first and since; null if it was not read yet. */
+  /** State of the file when first read, updated since; null until then. */
   #known: Known | null = null;
   #waitingRoots: readonly string[] = [];
   #timer: NodeJS.Timeout | null = null;
@@ -52,7 +52,7 @@ export class AuditAnchoring {
     this.#log = auditLogOf(dependencies.db);
   }
 
-  /** Anchors what is there, and then at intervals; at shorter ones until there is a first anchor. */
+  /** Anchors now and then at intervals, which are shorter until there is a first anchor. */
   start(everySeconds: number, firstSeconds: number = FIRST_ANCHOR_SECONDS): void {
     void this.#startNow(everySeconds, firstSeconds);
   }
@@ -64,11 +64,11 @@ export class AuditAnchoring {
     const seconds = isFirst ? Math.min(firstSeconds, everySeconds) : everySeconds;
     this.#timer = setTimeout(() => this.start(everySeconds, firstSeconds), seconds * 1_000);
     this.#timer.unref();
-    // Roots go by themselves: a chain that is silent must not keep the last anchor from the file.
+    // Recorded separately, so that an unresponsive chain does not keep the last anchor from the file.
     await this.#recordWaiting();
   }
 
-  /** The last anchor, in the file alone: a service that ends does not wait for a chain. */
+  /** Writes the last anchor, only to the file: a shutdown does not wait for a chain. */
   async stop(): Promise<void> {
     if (this.#timer !== null) clearTimeout(this.#timer);
     this.#isStopped = true;
@@ -78,14 +78,14 @@ export class AuditAnchoring {
     ).catch((error: unknown) => this.#dependencies.onWarning("the last anchor was not written", error));
   }
 
-  /** Runs one anchoring after another; never rejects. */
+  /** Runs anchorings one after another; never rejects. */
   #serially(work: () => Promise<void>): Promise<void> {
     return this.#serial(work).catch((error: unknown) =>
       this.#dependencies.onWarning("the audit log was not anchored", error),
     );
   }
 
-  /** Never rejects; what the chain does not take now waits for the next time, or for the next service on this file. */
+  /** Never rejects. Roots that the chain does not accept wait for the next interval or the next service. */
   async #recordWaiting(): Promise<void> {
     if (this.#isRecording || this.#isStopped) return;
     this.#isRecording = true;
@@ -127,7 +127,7 @@ export class AuditAnchoring {
     for (const root of this.#waitingRoots) {
       if (this.#isStopped) return;
       const transaction = await withTimeout(ROOT_MS, recordRoot(root));
-      // The next service on this file finds it on the chain: after its end a service writes nothing.
+      // After a stop nothing is written; the next service on this file finds the root on the chain.
       if (this.#isStopped) return;
       await sink.append(transactionOf({ at: clock(), root, ...transaction }, seal));
       this.#waitingRoots = this.#waitingRoots.filter((each) => each !== root);
@@ -136,8 +136,8 @@ export class AuditAnchoring {
 
   /**
    * Reads the file, so that a restarted service does not repeat unchanged heads and continues the lines. Lines of
-   * another service count for nothing. A root that no line names and no transaction carries was on its way to the
-   * chain when its writer ended; a root that a later line names is covered by that line's root.
+   * another service are ignored. A root that no line names and no transaction carries was on its way to the chain when
+   * its writer ended; a root that a later line names is covered by that line's root.
    */
   async #read(): Promise<Known> {
     const { seal, sink } = this.#dependencies;
@@ -152,10 +152,9 @@ export class AuditAnchoring {
   }
 }
 
-/** A writer's knowledge of the file. */
 interface Known {
   /** Last anchored sequence of each chain. */
   readonly anchored: Map<string, number>;
-  /** Roots that the next line names, so that no line can be removed without a trace. */
+  /** Roots that the next line names, so that no line can be removed unnoticed. */
   follows: readonly string[];
 }

@@ -12,72 +12,71 @@ import {
   isGenuine,
 } from "../../store/audit-documents.ts";
 
-/** The audit log does not take an entry now. The operation may have been done; the append can be repeated. */
+/** The audit log can't accept an entry now. The operation may have been executed; the append can be repeated. */
 export class AuditLogUnavailable extends Error implements Unavailable {
   override readonly name = "AuditLogUnavailable";
   readonly isUnavailable = true;
 }
 
-/** The interface for appending to the audit log. */
 export interface AuditLog {
   /**
-   * Puts a record at its organization's chain, once for its `entryKey`, and is done when a majority has it in its journal.
-   * `soon`: it may wait a moment for others. Throws when that could not be had; the same record may then be appended again.
+   * Appends a record to its organization's chain, at most once per `entryKey`; resolves once it is in the journals of a
+   * majority. `soon` allows a short wait for a larger batch. Throws otherwise; the same record may then be appended
+   * again.
    */
   append(record: AuditRecord, when?: "now" | "soon"): Promise<void>;
 }
 
-/** Entries in one insert, and waiting for theirs in one chain, at the most. */
+/** Maximum entries per insert, and waiting calls per chain. */
 const BATCH_MAX = 500;
 const WAITING_MAX = 5_000;
 /**
- * Delay of entries that are not urgent, and the number that ends it. An insert costs as much as a dozen entries, but
- * a payment stays open in its ledger until its entry is appended.
+ * Maximum delay of entries that are not urgent, and the number of entries that ends it early. An insert costs as much
+ * as a dozen entries, but a payment stays open in its ledger until its entry is appended.
  */
 const LINGER_MS = 250;
 const LINGERING_MAX = 25;
-/** Rounds against other processes that append to the same chain; in each of them one gets its entries in. */
+/** Maximum rounds against other processes that append to the same chain; one process wins each round. */
 const ROUNDS_MAX = 200;
-/** Maximum jitter after losing a race, so that no process loses all of them. */
+/** Maximum jitter after losing a race, so that no process loses every race. */
 const AFTER_LOST_ROUND_MAX_MS = 20;
 /** Timeout of a batch; waiting calls have been answered by then. */
 const BATCH_MS = 10_000;
-/** Chains whose ends are remembered at once; others cost a look. */
+/** Maximum chains with a cached head; others cost a read. */
 const CACHED_HEADS_MAX = 10_000;
 
-/** A caller that has appended records, and waits until all of them are in the chain. */
+/** A caller that waits until all of its records are in the chain. */
 interface Waiting {
-  /** Made when it is appended, to save memory while it waits. */
+  /** Creates the records when they are appended, to save memory while waiting. */
   readonly records: () => readonly AuditRecord[];
   readonly resolve: () => void;
   readonly reject: (error: unknown) => void;
 }
 
-/** A record that is to be put into the chain, and who waits for it. */
+/** A record to append, and the caller that waits for it. */
 interface Open {
   readonly record: AuditRecord;
   readonly waiter: Waiting;
 }
 
-/** An organization's chain as this process knows it. */
 interface Chain {
   readonly organizationId: string;
   waiting: Waiting[];
-  /** Whether one of those that wait is not to wait for others. */
+  /** Whether a waiting caller does not want to wait for a larger batch. */
   isUrgent: boolean;
-  /** Null: to be looked up. A wrong one is refused by the index on places, so it is never more than a guess. */
+  /** Null if it has to be read. Only a guess: the unique index on places refuses an insert behind a wrong head. */
   head: AuditHead | null;
-  /** Whether other processes append to it, so that the head is read before each insert instead of after a refused one. */
+  /** Whether other processes append too, so that the head is read before each insert, not after a refusal. */
   isShared: boolean;
   timer: NodeJS.Timeout | null;
   running: Promise<void> | null;
 }
 
 /**
- * Appends to the chains, any number of processes at once, without a lock. Entries that wait are linked in memory behind the last
- * known head and go together in one ordered insert. Each entry's id is its position in the chain, and unique: on a conflict the
- * appender reads the chain's head, and links the remaining entries again. An ordered insert stops at its first refusal, so what
- * went in before is a part of the chain from its beginning: no gap and no fork, wherever a process dies.
+ * Appends to the chains from any number of processes concurrently, without locks. Waiting entries are linked in memory
+ * to the last known head and inserted in one ordered batch. Each entry's id is its unique position in the chain. On a
+ * conflict the appender reads the chain's head and links the remaining entries again. An ordered insert stops at its
+ * first refusal, so the entries before it extend the chain without a gap or a fork, wherever a process dies.
  */
 export class AuditAppender implements AuditLog {
   readonly #log: Collection<AuditDocument>;
@@ -91,7 +90,6 @@ export class AuditAppender implements AuditLog {
     this.#lingerMs = lingerMs;
   }
 
-  /** Tellings that wait for their turn, of all chains. */
   get waiting(): number {
     let waiting = 0;
     for (const chain of this.#chains.values()) waiting += chain.waiting.length;
@@ -102,7 +100,9 @@ export class AuditAppender implements AuditLog {
     return this.appendAll(record.organizationId, () => [record], when);
   }
 
-  /** Like `append`, for entries of one organization that are built when their turn comes, the same each time. */
+  /**
+   * Appends like `append`, for entries of one organization that are created when their turn comes, the same each time.
+   */
   appendAll(
     organizationId: string,
     records: () => readonly AuditRecord[],
@@ -119,7 +119,7 @@ export class AuditAppender implements AuditLog {
     });
   }
 
-  /** Appends what waits by now, and is done when none of it does. */
+  /** Appends everything that waits now; resolves once none of it waits. */
   async flush(): Promise<void> {
     await Promise.all([...this.#chains.values()].map((chain) => this.#flushChain(chain)));
   }
@@ -206,7 +206,7 @@ export class AuditAppender implements AuditLog {
         await sleep(Math.random() * AFTER_LOST_ROUND_MAX_MS);
       }
     }
-    throw new AuditLogUnavailable("entries could not be appended against other processes");
+    throw new AuditLogUnavailable("the append kept losing to other processes");
   }
 
   async #headOf(chain: Chain): Promise<AuditHead> {
@@ -218,9 +218,9 @@ export class AuditAppender implements AuditLog {
   }
 
   /**
-   * Removes entries that are in the chain by now, by this insert's first part or by another process. Only a genuine
-   * entry in its place counts: keys can be foreseen, and an intruder with write access to the database could keep an
-   * entry out of the log with a document under its key. The caller gets an error and appends again.
+   * Removes entries that are already in the chain, inserted by this batch's first part or by another process. Only a
+   * genuine entry in its place counts: keys are predictable, and an intruder with write access to the database could
+   * keep an entry out of the log with a document under its key. The caller then gets an error and appends again.
    */
   async #withoutThoseThere(organizationId: string, open: readonly Open[]): Promise<Open[]> {
     const entryKey = { $in: open.map(({ record }) => record.entryKey) };
@@ -231,7 +231,7 @@ export class AuditAppender implements AuditLog {
     for (const { record, waiter } of open) {
       if (genuine.get(record.entryKey) !== false) continue;
       waiter.reject(
-        new AuditLogUnavailable(`what lies under ${record.entryKey} is no entry of this service`),
+        new AuditLogUnavailable(`the document under ${record.entryKey} is not an entry of this service`),
       );
     }
     const left = open.filter(({ record }) => !genuine.has(record.entryKey));
@@ -241,7 +241,7 @@ export class AuditAppender implements AuditLog {
   }
 }
 
-/** A record to append. One that is invalid is rejected for its own caller only. */
+/** Returns a caller's records to append. Invalid ones are rejected for that caller only. */
 function recordsOf(waiter: Waiting): Open[] {
   try {
     const records = waiter.records();
@@ -253,7 +253,7 @@ function recordsOf(waiter: Waiting): Open[] {
   }
 }
 
-/** A place or an entry key that is taken, and nothing else wrong: a write concern that was not met says nothing. */
+/** Whether the only error is a taken place or entry key. An unmet write concern does not count as one. */
 function isDuplicate(error: unknown): boolean {
   if (!isDuplicateKey(error)) return false;
   return !(error instanceof MongoBulkWriteError) || error.result.getWriteConcernError() === undefined;

@@ -3,10 +3,12 @@ import type { AuditSeal } from "../../domain/audit/entry.ts";
 import { isSameText } from "../../lib/same-text.ts";
 import type { DerivedKey } from "../../secrets/master-key.ts";
 
-/** The chain's functions; the keys, the newest first, are derived from the master key, which is outside the database. */
+/**
+ * Returns the chain's functions. `keys`, newest first, are derived from the master key, which is outside the database.
+ */
 export function auditSeal(keys: readonly Pick<DerivedKey, "key" | "retiredAt">[]): AuditSeal {
   const [newest] = keys;
-  if (newest === undefined) throw new Error("there is no key to seal the audit log under");
+  if (newest === undefined) throw new Error("there is no key to seal the audit log with");
   return {
     hash: (text) => hashOf("sha256", text),
     mac: (hash) => macOf(newest.key, hash),

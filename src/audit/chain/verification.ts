@@ -20,33 +20,32 @@ import {
   strayOf,
 } from "../../store/audit-documents.ts";
 
-/** Findings of one chain. */
 export interface ChainReport {
   readonly organizationId: string;
-  /** Entries that are as they were written, up to the first break. */
+  /** Number of intact entries before the first break. */
   readonly entries: number;
   readonly anchors: number;
   readonly broken: ChainBreak | null;
 }
 
-/** Contents of the anchors' file, once it is known to be this service's. */
+/** Contents of the anchors' file that are verified as this service's. */
 export interface AnchorsRead {
   readonly byOrganization: ReadonlyMap<string, AnchoredHashes>;
   readonly roots: ReadonlySet<string>;
   /** Roots that no other line names yet. */
   readonly unnamed: readonly string[];
-  /** Roots that lines name, and whose own lines are gone. */
+  /** Roots that lines name and whose own lines are gone. */
   readonly missing: readonly string[];
   readonly transactions: readonly AnchorTransaction[];
-  /** Beginnings of lines, as a crash leaves them. */
+  /** Numbers of torn lines, as a crash leaves them. */
   readonly tornLines: readonly number[];
-  /** Lines that are none. */
+  /** Numbers of lines that are not anchors. */
   readonly unreadable: readonly number[];
-  /** Lines that were written or changed without the service's key. */
+  /** Numbers of lines that were written or changed without the service's key. */
   readonly forged: readonly number[];
 }
 
-/** Reads every anchor. Before the chains are walked: an anchor is never ahead of what is there when it is written. */
+/** Reads every anchor. Must precede the walk: an anchor is never ahead of its chain when written. */
 export async function readAnchors(file: Pick<AnchorSink, "lines">, seal: AuditSeal): Promise<AnchorsRead> {
   const byOrganization = new Map<string, Map<number, string[]>>();
   const [roots, named] = [new Set<string>(), new Set<string>()];
@@ -91,9 +90,9 @@ export interface WalkOptions {
 const BATCH_ENTRIES = 1_000;
 
 /**
- * Walks every chain from its first entry to its last, in the order of their places, without holding more than two entries. A
- * chain of which only the anchors are left is found, too. Of one chain alone, so is a document of its organization that lies
- * outside of it; a walk of all chains meets that anyway.
+ * Verifies every chain from its first entry to its last, in the order of places, holding at most two entries. Also
+ * reports a chain of which only anchors remain. For a single chain, also reports a document of its organization outside
+ * of it; a walk of all chains meets such documents anyway.
  */
 export async function* walkChains(options: WalkOptions): AsyncGenerator<ChainReport> {
   const { anchors, db, organizationId, seal } = options;
@@ -119,7 +118,7 @@ const withStray = (report: ChainReport, stray: unknown): ChainReport =>
     ? report
     : { ...report, broken: strayBreak(report.entries, stray) };
 
-/** A document of an organization outside of its chain, as a break behind the last entry. */
+/** Returns a break after the last entry for a document of an organization outside of its chain. */
 export const strayBreak = (entries: number, id: unknown): ChainBreak => ({
   sequence: entries + 1,
   problem: "inserted",

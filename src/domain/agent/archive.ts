@@ -1,7 +1,7 @@
 import { isDeliverable } from "./access.ts";
 import type { AgentState } from "./state.ts";
 
-/** The caller of an archive: a person, or an organization key with the wallet's balance. */
+/** Caller of an archive: a person, or an organization key with the wallet's balance. */
 export type Archiver =
   | { readonly type: "user" }
   | {
@@ -16,9 +16,9 @@ export type ArchiveRefusalCode =
   "MACHINE_ARCHIVE_DENIED" | "KEY_STILL_DELIVERABLE" | "KEY_DELIVERY_UNPROVEN" | "BALANCE_UNVERIFIABLE";
 
 /**
- * Why an organization's key may not archive the agent; null: it may. In the order that callers are promised, the first that fails
- * answers: what can never change comes before what a retry may mend, but for the balance, which is checked last. A person may
- * always. An agent pays only after the first use of its key, so one that was never used has no activity.
+ * Returns why an organization key may not archive the agent; null if it may. The first failing check, in the documented
+ * order, decides: permanent reasons come before those that a retry may fix, except for the balance, which is checked
+ * last. A person always may. An agent pays only after the first use of its key, so an unused one has no activity.
  */
 export function machineArchiveRefusal(
   { access }: Pick<AgentState, "access">,
@@ -34,6 +34,5 @@ export function machineArchiveRefusal(
   return by.balance === "zero" ? null : "MACHINE_ARCHIVE_DENIED";
 }
 
-/** Whether the agent was created by this lineage. */
 export const isOfLineage = ({ access }: Pick<AgentState, "access">, lineageId: string): boolean =>
   access.bundled.lineageId === lineageId;

@@ -1,6 +1,6 @@
 import type { AgentState } from "./state.ts";
 
-/** Notes a change of the agent's life that its record shows. */
+/** Notes a lifecycle change that the agent's record shows. */
 export function changeForRecord(state: AgentState, now: number): void {
   state.revision += 1;
   state.updatedAt = now;

@@ -1,26 +1,23 @@
 import type { Archiver, ArchiveRefusalCode } from "./archive.ts";
 
-/** The commands of an agent's actor. Several go together in one update, and are decided in their order; each has its own reply. */
+/** Commands of an agent's actor. An update holds several, which are decided in their order; each has its own reply. */
 export type AgentCommand =
   | { readonly kind: "rename"; readonly name: string }
-  /** A request came with this key. Told before the request is let through while no key of the agent is known to have been used. */
+  /** A request came with this key; sent first, while no key of the agent is known to have been used. */
   | { readonly kind: "authenticate"; readonly keyId: string }
   | { readonly kind: "mint_key"; readonly keyId: string }
-  /** Revokes the active key; where one is named, only that one. */
+  /** Revokes the active key; with `keyId`, only that one. */
   | { readonly kind: "revoke_key"; readonly keyId?: string }
-  /** A create of this lineage was replayed, and is to be answered without its key. */
+  /** A create of this lineage was replayed and is to be answered without its key. */
   | { readonly kind: "prove_non_delivery"; readonly lineageId: string }
   | { readonly kind: "archive"; readonly by: Archiver }
   /** The service has given up its right to spend from the archived agent's wallet. */
   | { readonly kind: "confirm_detached" }
   /** The agent's record shows this revision, and its events are in the journal. */
   | { readonly kind: "confirm_record"; readonly revision: number }
-  /** The ledger follows the agent as it is at this revision. */
+  /** The ledger has followed the agent up to this revision. */
   | { readonly kind: "confirm_followed"; readonly revision: number }
-  /**
-   * The ledger has paused or resumed the account, which was its revision `revision`; an older one changes nothing. Where it was stopped,
-   * that key is revoked.
-   */
+  /** The ledger's account status at `revision`; an older one changes nothing. `revokedKeyId` is revoked. */
   | {
       readonly kind: "follow_status";
       readonly status: "active" | "paused";
@@ -30,9 +27,9 @@ export type AgentCommand =
 
 export type AgentReply =
   | { readonly kind: "renamed" }
-  /** Time of the first use of a key of the agent; null: this key is not the active one. */
+  /** Time of the first use of a key of the agent; null if this key is not the active one. */
   | { readonly kind: "authenticated"; readonly firstUsedAt: number | null }
-  /** The key that was minted, or revoked. */
+  /** The minted or revoked key. */
   | { readonly kind: "key"; readonly keyId: string }
   | { readonly kind: "key_exists" }
   | { readonly kind: "no_key" }
@@ -41,7 +38,7 @@ export type AgentReply =
   /** The agent is archived, by this command or (`changed` false) before. */
   | { readonly kind: "archive"; readonly changed: boolean }
   | { readonly kind: "archive_refused"; readonly code: ArchiveRefusalCode }
-  /** The agent is archived: nothing of it changes any more. */
+  /** The agent was archived before, so nothing of it changes any more. */
   | { readonly kind: "archived" }
   | { readonly kind: "confirmed" };
 

@@ -6,8 +6,8 @@ import { authenticate, mintKey, proveNonDelivery, revokeKey } from "./keys.ts";
 import type { AgentState } from "./state.ts";
 
 /**
- * Decides one command about an agent's life and puts it into force; `now` is the actor's time in epoch milliseconds. Refusals are
- * replies, and change nothing.
+ * Decides one command about an agent's lifecycle and applies it. `now` is the actor's time in epoch milliseconds.
+ * Refusals are replies and change nothing.
  */
 export function handle(state: AgentState, command: AgentCommand, now: number): AgentReply {
   switch (command.kind) {
@@ -45,7 +45,7 @@ function rename(state: AgentState, { name }: AgentCommandOf<"rename">, now: numb
   return { kind: "renamed" };
 }
 
-/** Archives the agent for good, and takes its key. For an organization's key only under all the conditions in archive.ts. */
+/** Archives the agent for good and revokes its key. An organization key may only under the conditions in archive.ts. */
 function archive(state: AgentState, by: Archiver, now: number): AgentReply {
   if (state.archivedAt !== null) return archivedBefore(state, by);
   const code = by.type === "user" ? null : machineArchiveRefusal(state, by, now);
@@ -78,13 +78,13 @@ function confirmRecord(state: AgentState, { revision }: AgentCommandOf<"confirm_
   return CONFIRMED;
 }
 
-/** The ledger's word; the agent's record follows the ledger itself. */
+/** Follows the ledger's account status; the agent's record follows the ledger itself. */
 function followStatus(
   state: AgentState,
   { revision, revokedKeyId, status }: AgentCommandOf<"follow_status">,
   now: number,
 ): AgentReply {
-  // Another key was minted after that one.
+  // Only if no other key was minted since.
   if (revokedKeyId !== null && state.access.activeKeyId === revokedKeyId) revokeKey(state, now);
   if (revision <= state.statusRevision) return CONFIRMED;
   state.statusRevision = revision;

@@ -4,11 +4,12 @@ import { changeForLedger } from "./changes.ts";
 import type { AgentCommandOf, AgentReply } from "./commands.ts";
 import type { AgentState } from "./state.ts";
 
-/** An agent's keys as its actor decides about them: by their ids. */
+/** An agent's keys, as decided by its actor: by their ids. */
 
 /**
- * The first use of a key and the archive of its agent are decided here, one after the other, so exactly one of them
- * comes first. Using it again changes nothing. The caller writes the time into the record; until it has, each use asks again.
+ * Decides on the first use of a key. The actor decides it and the agent's archive one after the other, so exactly one
+ * comes first. Repeated uses change nothing. The caller writes the time into the record; until then each use asks
+ * again.
  */
 export function authenticate(
   state: AgentState,
@@ -25,19 +26,19 @@ export function authenticate(
 export function mintKey(state: AgentState, { keyId }: AgentCommandOf<"mint_key">, now: number): AgentReply {
   const { access, archivedAt } = state;
   if (archivedAt !== null) return { kind: "archived" };
-  // Told twice: an update that the engine repeats after a roll-over is a new one to it.
+  // Repeated: Temporal may deliver an update again after a roll-over, as a new one.
   if (access.activeKeyId === keyId || access.revokedKeyId === keyId) return { kind: "key", keyId };
   if (access.activeKeyId !== null) return { kind: "key_exists" };
   setKey(state, keyId, now);
   return { kind: "key", keyId };
 }
 
-/** Revokes the active key; with `only`, none but that one. */
+/** Revokes the active key; with `only`, just that one. */
 export function revokeKey(state: AgentState, now: number, only?: string): AgentReply {
   const { access, archivedAt } = state;
   if (archivedAt !== null) return { kind: "archived" };
   const keyId = access.activeKeyId;
-  // Told twice: an update that the engine repeats after a roll-over is a new one to it.
+  // Repeated: Temporal may deliver an update again after a roll-over, as a new one.
   if (only !== undefined && access.revokedKeyId === only) return { kind: "key", keyId: only };
   if (keyId === null || (only !== undefined && keyId !== only)) return { kind: "no_key" };
   state.access.revokedKeyId = keyId;
@@ -52,7 +53,7 @@ function setKey(state: AgentState, keyId: string | null, now: number): void {
 }
 
 /**
- * Stamps the proof that the key that came with the create can't be delivered any more: once, after the window, and for
+ * Records the proof that the key that came with the create can't be delivered any more: once, after the window, and for
  * the lineage that created the agent. The actor's time decides whether the window is over.
  */
 export function proveNonDelivery(

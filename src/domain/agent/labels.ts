@@ -1,21 +1,16 @@
-/**
- * Descriptive fields that people set. They decide nothing, so the record alone holds them; the agent's actor owns the
- * name.
- */
+/** Descriptive fields that people set. They decide nothing, so only the record holds them, unlike the name. */
 export interface AgentLabels {
   readonly description: string | null;
   readonly appearance: { readonly color: string; readonly icon: string } | null;
 }
 
-/** An agent without any. */
 const NO_LABELS: AgentLabels = { description: null, appearance: null };
 
-/** The labels by their names. */
 export const LABELS: readonly string[] = Object.keys(NO_LABELS);
 
 type SentLabels = { readonly [K in keyof AgentLabels]?: AgentLabels[K] | undefined };
 
-/** The labels among these fields that are given; null clears one. */
+/** Returns the labels given among these fields; null clears one. */
 export function labelsIn(fields: SentLabels): Partial<AgentLabels>;
 export function labelsIn(fields: object): object {
   return Object.fromEntries(
@@ -26,7 +21,7 @@ export function labelsIn(fields: object): object {
 /** Returns all labels of an agent; a missing one is null. */
 export const labelsOf = (fields: SentLabels): AgentLabels => ({ ...NO_LABELS, ...labelsIn(fields) });
 
-/** The labels among these fields that are not null. */
+/** Returns the labels among these fields that are not null. */
 export function setLabelsIn(fields: SentLabels): Partial<AgentLabels>;
 export function setLabelsIn(fields: SentLabels): object {
   return Object.fromEntries(Object.entries(labelsIn(fields)).filter(([, value]) => value !== null));

@@ -13,24 +13,24 @@ export interface AgentProfile {
 }
 
 /**
- * The life of an agent, as its actor keeps it: its name, its keys and its end. Its money, and whether it is paused, is decided by its
- * project's ledger. Plain data, since it is carried over continue-as-new as JSON; only `handle` changes it.
+ * State of an agent's lifecycle in its actor: name, keys and archival. Its project's ledger decides on its money and
+ * whether it is paused. Plain data, since it is carried over continue-as-new as JSON; only `handle` changes it.
  */
 export interface AgentState {
   schemaVersion: 1;
   profile: AgentProfile;
   access: AgentAccess;
-  /** Status as the ledger stated it at `accountRevision`. */
+  /** Status as the ledger stated it at `statusRevision`. */
   status: "active" | "paused";
   statusRevision: number;
   archivedAt: number | null;
-  /** Whether the service can no longer spend from the wallet of the archived agent. */
+  /** Whether the service can no longer spend from the archived agent's wallet. */
   walletDetached: boolean;
-  /** Raised by every change of what the agent's record shows of its life. */
+  /** Raised by every lifecycle change that the agent's record shows. */
   revision: number;
-  /** The newest revision that the record is known to show. */
+  /** Newest revision that the record is known to show. */
   confirmedRevision: number;
-  /** The revision at which name, key or end changed last, and the newest one that the ledger is known to follow. */
+  /** Revision of the last change of name, key or archival, and the newest one that the ledger is known to follow. */
   ledgerRevision: number;
   followedRevision: number;
   updatedAt: number;
@@ -46,7 +46,7 @@ export const initialAgentState = (profile: AgentProfile, firstKey: FirstKey, now
   statusRevision: 0,
   archivedAt: null,
   walletDetached: false,
-  // The create writes the agent's first record, and opens its account.
+  // The create writes the agent's first record and opens its account.
   revision: 1,
   confirmedRevision: 1,
   ledgerRevision: 1,
@@ -64,7 +64,7 @@ export interface AgentSummary {
   readonly name: string;
   readonly archivedAt: number | null;
   readonly walletDetached: boolean;
-  /** The active key's id; null: none. */
+  /** Id of the active key; null for none. */
   readonly keyId: string | null;
   readonly authenticatedAt: number | null;
   readonly revision: number;
@@ -89,9 +89,9 @@ export const summarize = (state: AgentState): AgentSummary => ({
 export interface FollowedAgent {
   readonly revision: number;
   readonly name: string;
-  /** The one key that may pay; null: none. */
+  /** The one key that may pay; null for none. */
   readonly keyId: string | null;
-  /** The account is closed for good. */
+  /** Whether the account is closed for good. */
   readonly isArchived: boolean;
 }
 
@@ -106,7 +106,7 @@ export const followedOf = ({ access, archivedAt, profile, revision }: AgentState
 export const isUnfollowed = ({ followedRevision, ledgerRevision }: AgentState): boolean =>
   followedRevision < ledgerRevision;
 
-/** Whether nothing of an archived agent is left to do: its records answer for it. */
+/** Whether nothing of an archived agent is left to do, since its records answer for it. */
 export const isFinished = (state: AgentState): boolean =>
   state.archivedAt !== null &&
   state.walletDetached &&

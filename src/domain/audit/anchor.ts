@@ -1,51 +1,50 @@
 import { canonicalJson } from "./canonical.ts";
 import { type AuditHead, type AuditSeal, isMac } from "./entry.ts";
 
-/** An anchor: the heads of chains, written where a writer of the database has no access. */
+/** A chain's head in an anchor, which is stored where a writer of the database has no access. */
 
 export interface AnchoredHead extends AuditHead {
   readonly organizationId: string;
 }
 
-/** Fields of a line of heads in every version. */
+/** Fields of a line of heads, common to all versions. */
 interface Heads {
   readonly kind: "heads";
   /** ISO 8601. */
   readonly at: string;
   /** Heads that have changed since the previous anchor. */
   readonly heads: readonly AnchoredHead[];
-  /** SHA-256 over the canonical form of everything but `root` and `mac`; it is what goes on a chain. */
+  /** SHA-256 over the canonical form of everything but `root` and `mac`; recorded on a chain. */
   readonly root: string;
   readonly mac: string;
 }
 
-/** Version 1, in which lines do not name each other: a removed line leaves no trace. */
+/** Version 1, in which lines do not name each other, so that a removed line leaves no trace. */
 interface UnlinkedAnchor extends Heads {
   readonly version: 1;
 }
 
 interface LinkedAnchor extends Heads {
   readonly version: 2;
-  /** The server's run that wrote it. */
+  /** Id of the server process that wrote the line. */
   readonly writer: string;
-  /** Roots of lines before it: of its writer's last, or at first of all in the file that is not named yet. */
+  /** Roots of earlier lines: the writer's last one; in its first line, all roots in the file that no line names yet. */
   readonly follows: readonly string[];
 }
 
 export type Anchor = UnlinkedAnchor | LinkedAnchor;
 
-/** Fields of a transaction line in every version. */
+/** Fields of a transaction line, common to all versions. */
 interface OnChain {
   readonly kind: "transaction";
   readonly at: string;
   readonly root: string;
-  /** CAIP-2. */
   readonly chain: string;
   readonly from: string;
   readonly hash: string;
 }
 
-/** Version 1, without a MAC: anyone who can write to the file could have added it. */
+/** Version 1, without a MAC: anyone with write access to the file could have added the line. */
 interface UnsealedTransaction extends OnChain {
   readonly version: 1;
 }
@@ -74,7 +73,7 @@ export function anchorOf({ at, follows, heads, writer }: NewAnchor, seal: AuditS
   return { ...content, root, mac: seal.mac(root) };
 }
 
-/** Whether an anchor is as it was written with the service's key. */
+/** Whether an anchor is unchanged since it was written with the service's key. */
 export function isGenuineAnchor({ mac, root, ...content }: Anchor, seal: AuditSeal): boolean {
   return seal.hash(canonicalJson(content)) === root && isMac(seal, root, mac, content.at);
 }
@@ -99,7 +98,7 @@ export function transactionOf(
   return { ...content, mac: seal.mac(seal.hash(canonicalJson(content))) };
 }
 
-/** Whether a transaction's line is as it was written; unknown for lines from before they were sealed. */
+/** Whether a transaction line is unchanged. Always true for version 1, which has no MAC. */
 export function isGenuineTransaction(line: AnchorTransaction, seal: AuditSeal): boolean {
   if (line.version === 1) return true;
   const { mac, ...content } = line;

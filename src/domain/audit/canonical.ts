@@ -1,19 +1,19 @@
 /**
- * The canonical form of audit entries (docs/audit-log.md): JSON without white space, the fields of every object in the order
- * of their names' UTF-16 units, strings and numbers as ECMAScript writes them (RFC 8785). The same content gives the same
- * bytes to everybody who checks it, whatever order it was stored or sent in.
+ * Canonical form of audit entries: JSON without white space, the fields of every object in the order of their names'
+ * UTF-16 units, strings and numbers as in ECMAScript (RFC 8785). Every verifier gets the same bytes from the same
+ * content, whatever order it was stored or sent in.
  */
 export type AuditValue =
   null | boolean | number | string | readonly AuditValue[] | { readonly [name: string]: AuditValue };
 
-/** Replacement for a value that no entry can hold, such as a database type; no text of an entry equals it. */
+/** Replacement for a value that no entry can hold, such as a database type; equals no text in an entry. */
 const FOREIGN = "\u0000";
 
 export const canonicalJson = (value: unknown): string =>
-  // V8 serializes an object whose fields are in order several times faster than `putInOrder` does.
+  // V8 serializes an object with ordered fields several times faster than `putInOrder` does.
   isInOrder(value) ? JSON.stringify(value) : putInOrder(value);
 
-/** Whether it is nothing but what an entry can hold, all names in their order. */
+/** Whether a value is one that an entry can hold, with all names in order. */
 function isInOrder(value: unknown): boolean {
   if (typeof value !== "object" || value === null) return isScalar(value);
   if (Array.isArray(value)) return value.every(isInOrder);
@@ -30,7 +30,7 @@ function putInOrder(value: unknown): string {
   if (typeof value !== "object" || value === null) return isScalar(value) ? JSON.stringify(value) : FOREIGN;
   if (Array.isArray(value)) return `[${value.map(putInOrder).join(",")}]`;
   if (!isPlain(value)) return FOREIGN;
-  // `toSorted` by itself is by UTF-16 units.
+  // `toSorted` orders by UTF-16 units.
   const names = Object.keys(value).toSorted();
   return `{${names.map((name) => `${JSON.stringify(name)}:${putInOrder(value[name])}`).join(",")}}`;
 }
@@ -46,12 +46,12 @@ function isPlain(value: object): value is Readonly<Record<string, unknown>> {
 }
 
 /**
- * A value as an entry keeps it: fields without a value are left out, instants are ISO texts, and no string has half a
- * character, which the database would keep as another.
+ * Converts a value to the form stored in entries: fields without a value are omitted, instants are ISO texts, and
+ * strings are well-formed, since the database would replace lone surrogates.
  */
 export const auditValue = (value: unknown): AuditValue => (isAuditValue(value) ? value : toAuditValue(value));
 
-/** Narrows without copying: a copy of each value would cost a payment more than its hash. */
+/** Narrows without copying: copying each value would cost a payment more than its hash. */
 function isAuditValue(value: unknown): value is AuditValue {
   if (typeof value === "string") return value.isWellFormed();
   if (typeof value !== "object" || value === null) return isScalar(value);

@@ -8,13 +8,14 @@ import type { AgentProfile } from "../agent/state.ts";
 import { auditValue } from "./canonical.ts";
 import type { AuditActor, AuditRecord } from "./entry.ts";
 
-/** Codes by which a rail refuses. They are no policy decisions, and are in the transaction's record. */
+/** Codes by which a rail refuses. They are not policy decisions, and are in the transaction's record. */
 const BY_THE_RAIL: ReadonlySet<DenialCode> = new Set<DenialCode>(RAIL_FAILURE_CODES);
 
 /**
- * Everything that was decided on a payment by now: by policy at first, by the person who resolved the hold, by policy once more
- * after that; and everything that its network did beyond charging it as it was decided. It follows from the payment alone, at whichever of its later revisions it is published, so what one publisher
- * missed the next one writes, under the same keys.
+ * Returns entries for everything decided on a payment so far: by policy, by the person who resolved the hold, and by
+ * policy again after that; and for everything that its network did other than charging it as decided. Depends only on
+ * the payment, at any later revision, so that the next publisher writes what an earlier one missed, under the same
+ * keys.
  */
 export function paymentDecisions(profile: AgentProfile, payment: Payment): AuditRecord[] {
   const { approval } = payment;
@@ -30,7 +31,6 @@ export function paymentDecisions(profile: AgentProfile, payment: Payment): Audit
   ];
 }
 
-/** Facts that every payment entry has in common. */
 interface DecisionFacts {
   readonly what: "decided" | "resolved" | "refused" | `booked/${string}`;
   readonly action: "decidePayment" | "resolvePayment" | "refusePayment" | "bookPayment";
@@ -58,7 +58,7 @@ const recordOf = (
   decision: auditValue(decision.decision),
 });
 
-/** Null where they are not known any more. */
+/** Returns the limits of a decision; null if they are no longer known. */
 const limitsOf = ({ limits }: Payment) =>
   limits?.map(([level, limit, value, used]) => ({ level, limit, used, value })) ?? null;
 
@@ -131,10 +131,7 @@ function resolverOf(profile: AgentProfile, { denial }: Payment, approval: Approv
   return { type: "system", id: denial?.code === "AGENT_ARCHIVED" ? "archive" : "expiry" };
 }
 
-/**
- * Returns entries for payments that were approved and then refused by a limit or cap, or released because the agent
- * was paused.
- */
+/** Returns entries for payments approved and then refused by a limit, or released as the agent was paused. */
 function refusedLater(profile: AgentProfile, payment: Payment): AuditRecord[] {
   const { approval, deniedAt, denial, policyVersion } = payment;
   if (denial === null || deniedAt === null) return [];
@@ -159,14 +156,14 @@ function refusedLater(profile: AgentProfile, payment: Payment): AuditRecord[] {
   return [recordOf(profile, payment, decision)];
 }
 
-/** Whether the network has authorized or charged exactly what was decided, so that the decision's entry says it all. */
+/** Whether the network has authorized or charged exactly the decided amount, so that the decision's entry suffices. */
 function isAsDecided({ before, booking }: BookingStep): boolean {
   const { breaches, capturedMc, creditedMc, disputedMc, heldMc, recalledMc } = booking;
   if (breaches !== undefined || creditedMc + disputedMc + recalledMc > 0) return false;
   return before.capturedMc === 0 && heldMc + capturedMc === before.heldMc;
 }
 
-/** Gross sums only rise, so they tell bookings apart. */
+/** Returns the entry of a booking. Gross sums only rise, so they make its key unique. */
 function booked(profile: AgentProfile, payment: Payment, { as, before, booking }: BookingStep): AuditRecord {
   const { at, capturedMc, creditedMc, disputedMc, heldMc, recalledMc } = booking;
   const breaches = booking.breaches?.map(shownBreach);
@@ -190,7 +187,7 @@ function booked(profile: AgentProfile, payment: Payment, { as, before, booking }
   });
 }
 
-/** The effect that a booking shows; the gravest of several. */
+/** Returns the effect of a booking; the gravest of several. */
 function effectOf(before: Totals, now: Totals): NetworkEntry {
   if (now.disputedMc > before.disputedMc) return "disputed";
   if (now.recalledMc > before.recalledMc) return "refund_reversed";

@@ -1,8 +1,8 @@
 import { type AuditHead, type AuditSeal, hashedText, isMac, isSealed, NO_ENTRY } from "./entry.ts";
 
-/** An entry as it is found: by its place in the store, with whatever fields it has, `at` as an ISO text. */
+/** An entry as found in the store, with any fields, `at` as ISO text. */
 export interface FoundEntry {
-  /** The number that its place in the store says; 0 where that is no place of an entry. */
+  /** Place according to the entry's id in the store; 0 if the id is not a place. */
   readonly position: number;
   readonly fields: Readonly<Record<string, unknown>>;
 }
@@ -13,7 +13,7 @@ export interface FoundEntry {
  */
 export type ChainProblem = "changed" | "removed" | "inserted" | "moved" | "rewritten" | "cut_tail";
 
-/** The first place at which a chain is broken. */
+/** The first defect of a chain. */
 export interface ChainBreak {
   readonly sequence: number;
   readonly problem: ChainProblem;
@@ -23,22 +23,24 @@ export interface ChainBreak {
 /** Anchored hashes of heads, by sequence. A head that was anchored twice with different hashes has two. */
 export type AnchoredHashes = ReadonlyMap<number, readonly string[]>;
 
-/** The last entry that was anchored. In a loop: in the course of years there are more than a call takes arguments. */
+/**
+ * Returns the sequence of the last anchored entry. A loop, since there may be more entries than a call takes arguments.
+ */
 export function lastAnchored(anchors: AnchoredHashes): number {
   let last = 0;
   for (const sequence of anchors.keys()) last = Math.max(last, sequence);
   return last;
 }
 
-/** Stands for an entry's number in its canonical form; no text that people write. */
+/** Placeholder for an entry's number in its canonical form; not a text that people write. */
 const ANY_SEQUENCE = "\u0000sequence";
 
 /** Maximum number of removed entries to search for, to tell a removal from a change. */
 const RENUMBERED_MAX = 1_000;
 
 /**
- * Walks one chain from its first entry, one at a time, and finds the first place at which it is broken. Pure but for what
- * it remembers of the walk: an entry behind, and where the chain should go on.
+ * Verifies one chain, entry by entry from the first, and finds its first defect. Its only state is that of the walk:
+ * the previous entry, and the expected continuation.
  */
 export class ChainVerifier {
   readonly #seal: AuditSeal;
@@ -51,7 +53,7 @@ export class ChainVerifier {
   /** Latest instant of an accepted entry. */
   #latestAt = "";
 
-  /** `behind`: the entry that the walk begins behind, which was verified before. */
+  /** `behind` is the verified entry after which the walk begins. */
   constructor(seal: AuditSeal, anchors: AnchoredHashes = new Map(), behind: AuditHead = NO_ENTRY) {
     this.#seal = seal;
     this.#anchors = anchors;
@@ -59,17 +61,17 @@ export class ChainVerifier {
     this.#hash = behind.hash;
   }
 
-  /** Entries that are as they were written. */
+  /** Number of intact entries. */
   get checkedEntries(): number {
     return this.#sequence;
   }
 
-  /** Anchors that the chain agrees with. */
+  /** Number of anchors that the chain agrees with. */
   get checkedAnchors(): number {
     return this.#anchorsMet;
   }
 
-  /** Takes the next entry, in the order of their places. Answers a break as soon as there is one. */
+  /** Takes the next entry, in the order of places. Returns the defect once there is one. */
   take(entry: FoundEntry): ChainBreak | null {
     const before = this.#pending;
     this.#pending = entry;
@@ -102,12 +104,12 @@ export class ChainVerifier {
     if (!isSealed(fields, this.#seal)) return this.#explain(fields, next);
     if (fields["sequence"] !== expected) {
       const sequence = String(fields["sequence"]);
-      return this.#break("moved", `entry ${sequence}has its position`, expected);
+      return this.#break("moved", `entry ${sequence} has its position`, expected);
     }
     if (fields["previousHash"] !== this.#hash) {
       return this.#break(
         "rewritten",
-        "it does not follow the entry before it, though both are ours",
+        "it does not follow the previous entry, though both are genuine",
         expected,
       );
     }
@@ -131,18 +133,18 @@ export class ChainVerifier {
     this.#hash = hash;
   }
 
-  /** Names the defect of an entry that is not as it was written, as far as its neighbours show. */
+  /** Determines the defect of an altered entry, as far as its neighbours show. */
   #explain(fields: FoundEntry["fields"], next: FoundEntry | null): void {
     const expected = this.#sequence + 1;
     const original = this.#originalSequence(fields);
     if (original !== null) {
       const isSwapped = next !== null && next.fields["previousHash"] === this.#hash;
       return isSwapped
-        ? this.#break("moved", `entry ${original}has its position`, expected)
-        : this.#break("removed", `entries are missing, and those behind were renumbered`, expected);
+        ? this.#break("moved", `entry ${original} has its position`, expected)
+        : this.#break("removed", `entries are missing, and later ones were renumbered`, expected);
     }
     if (next !== null && next.fields["previousHash"] === this.#hash) {
-      return this.#break("inserted", "the entry behind it follows the one before it", expected);
+      return this.#break("inserted", "the next entry follows the previous one", expected);
     }
     const isRehashed = fields["hash"] === this.#seal.hash(hashedText(fields));
     const detail = isRehashed
@@ -151,7 +153,7 @@ export class ChainVerifier {
     return this.#break("changed", detail, expected);
   }
 
-  /** The number under which a renumbered entry is as it was written; null: under none. */
+  /** Returns the number under which a renumbered entry is intact; null if there is none. */
   #originalSequence(fields: FoundEntry["fields"]): number | null {
     const expected = this.#sequence + 1;
     const parts = hashedText({ ...fields, sequence: ANY_SEQUENCE }).split(JSON.stringify(ANY_SEQUENCE));

@@ -7,8 +7,6 @@ import { fenceOf, wakeOpen, withdrawOpen } from "./pausing.ts";
 import { type Fence, isInFlight } from "./permission.ts";
 import { type Account, newAccount } from "./state.ts";
 
-/** Whether an account takes payments, by which key, and under which policy. */
-
 /** Opens an account. Idempotent. */
 export function openAccount(draft: Draft, command: CommandOf<"open_account">): LedgerReply {
   const { kind: _kind, requestId: _requestId, ...opened } = command;
@@ -20,7 +18,7 @@ export function openAccount(draft: Draft, command: CommandOf<"open_account">): L
   return { kind: "opened", changed: true };
 }
 
-/** A paused account's payments stay as they are, and are executed when it is resumed. */
+/** Sets an account's status. A paused account's payments stay as they are and are executed after the resume. */
 export function setAccountStatus(draft: Draft, agentId: string, status: "active" | "paused"): LedgerReply {
   const account = draft.account(agentId);
   if (account === undefined || account.status === "closed") return { kind: "no_account" };
@@ -31,8 +29,8 @@ export function setAccountStatus(draft: Draft, agentId: string, status: "active"
 }
 
 /**
- * Stops all agents of a team or of the project in one decision. An agent whose account is opened later is not stopped. The actors of
- * agents follow: until one does, `revokedKeyId` keeps the key from coming back.
+ * Stops all agents of a team or of the project in one decision. An agent whose account is opened later is not stopped.
+ * The agents' actors follow; until then `revokedKeyId` keeps the key from coming back.
  */
 export function stopAccounts(draft: Draft, { revokeKeys, teamId }: CommandOf<"stop_accounts">): LedgerReply {
   let [paused, revoked] = [0, 0];
@@ -60,20 +58,20 @@ export function stopAccounts(draft: Draft, { revokeKeys, teamId }: CommandOf<"st
       withdrawOpen(draft, account);
       draft.touch(account);
     }
-    // An agent that was already paused gets a fence too: the process that paused it may not have laid one.
+    // An already paused agent gets a fence too: the process that paused it may not have laid one.
     const fence = fenceOf(account);
     if (fence !== null) fences.push(fence);
   }
   return { kind: "stopped", paused, revoked, fences };
 }
 
-/** Payments that were decided before their agent was archived are still sent, until a stop withdraws them. */
+/** Withdraws payments of an archived agent, which are otherwise still sent if they were decided before the archival. */
 function stopClosed(draft: Draft, { agentId, open }: Account): Fence | null {
   if (![...open.values()].some(({ payment }) => isInFlight(payment))) return null;
   const account = draft.account(agentId);
   if (account === undefined) return null;
   withdrawOpen(draft, account);
-  // Above every permit that was given before.
+  // Raises the revision above every permit given before.
   draft.touch(account);
   return fenceOf(account);
 }
@@ -82,7 +80,7 @@ function pause(draft: Draft, account: Account): void {
   account.status = "paused";
   account.isStatusTold = false;
   account.pausedAt = draft.now;
-  // A pause after the key's revocation is an emergency stop, too.
+  // A pause after the key's revocation is also an emergency stop.
   if (account.keyId === null) withdrawOpen(draft, account);
   draft.emit(account, "agent.paused");
 }
@@ -96,9 +94,10 @@ function resume(draft: Draft, account: Account): void {
 }
 
 /**
- * The account as its agent's actor has it. A key that is revoked while the agent is paused takes with it what was decided and not sent.
- * An archived agent's account is closed for good, in one decision: no key pays from it any more and what is on hold is denied; what was
- * decided and not sent is released where the agent is paused, and else goes on to its end.
+ * Follows an agent's actor. If a key is revoked while the agent is paused, payments that are decided and not sent are
+ * withdrawn. An archived agent's account is closed for good in one decision: no key pays from it any more, and held
+ * payments are denied. Payments that are decided and not sent are withdrawn if the agent is paused, and otherwise
+ * finish.
  */
 export function followAgent(draft: Draft, command: CommandOf<"follow_agent">): LedgerReply {
   const account = follow(draft, command);
@@ -124,7 +123,7 @@ function close(draft: Draft, account: Account): string[] {
   return ended;
 }
 
-/** The account, where the command's revision is newer than the one it follows; null: it is not, or there is no account. */
+/** Returns the account if the command's revision is newer than the followed one; otherwise null. */
 function follow(draft: Draft, { agentId, revision }: CommandOf<"follow_agent">): Account | null {
   const account = draft.account(agentId);
   const isNews = account !== undefined && account.status !== "closed" && revision > account.followedRevision;

@@ -2,7 +2,6 @@ import { usedCents } from "../money.ts";
 import { capturedIn, type RailBooks } from "./books.ts";
 import type { MoneyHolder } from "./payment.ts";
 
-/** The amounts of a payment in cents. */
 export interface Amounts {
   readonly requestedCents: number;
   readonly authorizedCents: number;
@@ -21,11 +20,10 @@ export function amountsOf({ books, request }: MoneyHolder): Amounts {
   };
 }
 
-/** The amount that a payment counts with: what was captured, and until then what was asked for. */
+/** Returns the amount that counts: the captured one; until the capture, the requested one. */
 export function amountMcOf({ books, request }: MoneyHolder): number {
   const capturedMc = books === null ? 0 : capturedIn(books);
   return capturedMc > 0 ? capturedMc : request.amountMc;
 }
 
-/** Amounts in cents. */
 export const amountCentsOf = (payment: MoneyHolder): number => usedCents(amountMcOf(payment));

@@ -1,41 +1,42 @@
 /**
- * Numbers, ids and hashes in as few bits as they have, written as text of 64 characters, which the compression that follows
- * takes for six bits each. A form is described once, as a function of a `Coder`: writing, reading and measuring follow from it.
+ * Encodes numbers, ids and hashes in as few bits as possible, as text of 64 characters; the compression that follows
+ * needs six bits for each. A form is described once, as a function of a `Coder`, from which writing, reading and
+ * measuring follow.
  */
 
-/** Writes each value and returns it, or ignores what it is given and returns the value that was written. */
+/** A writer writes each value and returns it; a reader ignores the argument and returns the value read. */
 export interface Coder {
-  /** A whole number up to 53 bits, in as many bits as it has, and six. */
+  /** Codes a whole number of up to 53 bits, in its own bits plus six. */
   number(value: number): number;
-  /** A whole number that is near 0 most of the time: twice the bits that it has beyond `order`, and one more than `order`. */
+  /** Codes a whole number that is mostly near 0: twice the bits that it has beyond `order`, plus `order` and one. */
   small(value: number, order?: number): number;
   flag(value: boolean): boolean;
-  /** An id or a hash; one of no known form is kept as text. */
+  /** Codes an id or a hash; one of an unknown form is stored as text. */
   token(value: string): string;
   text(value: string): string;
-  /** Bits that another writer has written; they are not read, but copied. */
+  /** Copies bits that another writer has written, without decoding them. */
   written(value: string): string;
 }
 
-/** A whole number that may be below 0, as one that is not; and back. */
+/** Maps a signed whole number to a non-negative one; `unfolded` is the inverse. */
 export const folded = (value: number): number => (value < 0 ? -2 * value - 1 : 2 * value);
 export function unfolded(value: number): number {
   const half = Math.floor(value / 2);
   return half * 2 === value ? half : -half - 1;
 }
 
-/** Bits of the length that a number begins with. */
+/** Bits of a number's length prefix. */
 const LENGTH_BITS = 6;
-/** Bits are moved in words that have a whole number of characters, and room for shifts in 32 bits. */
+/** Bits per word: a whole number of characters, with room for shifts in 32 bits. */
 const WORD_BITS = 24;
 const CHARACTER_BITS = 6;
 
-/** Separates bits of their own from others. */
+/** Separates separately written bits. */
 export const SEPARATOR = ".";
 const SEPARATOR_BITS = 8;
 const bitsOfWritten = (value: string): number => value.length * CHARACTER_BITS + SEPARATOR_BITS;
 
-/** Powers of two: working one out costs more than all else. */
+/** Precomputed powers of two: computing them would cost more than the rest. */
 const POWERS: readonly number[] = Array.from({ length: 64 }, (_value, exponent) => 2 ** exponent);
 const power = (exponent: number): number => POWERS[exponent] ?? 1;
 
@@ -162,7 +163,6 @@ export class BitReader implements Coder {
   #copy = 0;
   #rest = 0;
   #restBits = 0;
-  /** Bits that were read so far. */
   bitCount = 0;
 
   constructor(written: string, texts: readonly string[] = [], copied: readonly string[] = []) {
@@ -247,7 +247,7 @@ const SIXTY_FOUR = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz01234567
 const HEX = "0123456789abcdef";
 const CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
 
-/** The value of each digit, by its character's code. */
+/** Returns the value of each digit, indexed by its character code. */
 function valuesIn(alphabet: string): readonly number[] {
   const values = Array.from({ length: 128 }, () => 0);
   for (let value = 0; value < alphabet.length; value += 1) values[alphabet.charCodeAt(value)] = value;
@@ -261,22 +261,21 @@ const groupsOf = (alphabet: string, digits: number): readonly string[] =>
     ? [""]
     : groupsOf(alphabet, digits - 1).flatMap((group) => alphabet.split("").map((digit) => group + digit));
 
-/** Half a word as text. */
 const HALVES = groupsOf(SIXTY_FOUR, 2);
 const wordText = (word: number): string => (HALVES[word >>> 12] ?? "") + (HALVES[word & 0xfff] ?? "");
 
-/** A form of ids or hashes: so many digits of an alphabet. */
+/** A form of ids or hashes: a fixed number of digits of an alphabet. */
 interface Form {
   readonly is: RegExp;
   readonly size: number;
-  /** Index of the first digit, and the code of the separator. */
+  /** Index of the first digit, and the character code of the separator. */
   readonly from: number;
   readonly separator: number;
   readonly digits: number;
   readonly alphabet: string;
   readonly values: readonly number[];
   readonly bits: number;
-  /** Digits that are read at once. */
+  /** Number of digits read at once. */
   readonly groupDigits: number;
   readonly groups: readonly string[];
   readonly token: (digits: string) => string;
@@ -333,5 +332,4 @@ const FORMS: readonly Form[] = [
 const formOf = (token: string): number =>
   FORMS.findIndex(({ is, size }) => token.length === size && is.test(token));
 
-/** Whether an id or a hash is written in bits. */
 export const isCoded = (token: string): boolean => formOf(token) >= 0;

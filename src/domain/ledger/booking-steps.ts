@@ -1,17 +1,16 @@
 import { type Booking, type Books, capturedInFull } from "./books.ts";
 import { type Payment, withBooks } from "./payment.ts";
 
-/** A booking, the totals before it, and the payment as it was after it. */
+/** A booking, the totals before it, and the payment as of the booking. */
 export interface BookingStep {
   readonly booking: Booking;
   readonly before: Totals;
   readonly as: Payment;
 }
 
-/** Totals of a payment. */
 export type Totals = Omit<Booking, "at" | "breaches" | "day">;
 
-/** Returns what became of a payment on its network, step by step. */
+/** Returns a payment's history on its network, step by step. */
 export function bookingSteps(payment: Payment): readonly BookingStep[] {
   const { books, request } = payment;
   if (books === null) return [];
@@ -29,7 +28,7 @@ export function bookingSteps(payment: Payment): readonly BookingStep[] {
   });
 }
 
-/** The payment after one of its bookings, as far as bookings tell: of its authorizations they have the sums. */
+/** Returns the payment as of one of its bookings. Bookings contain only the sums of its authorizations. */
 function asBooked(payment: Payment, books: Books, index: number): Payment {
   const bookings = books.bookings.slice(0, index + 1);
   const booking = bookings.at(-1);

@@ -26,14 +26,14 @@ import { type LimitUse, warningsOf, withWarnings } from "./thresholds.ts";
 /** Reports and requests of the network that a payment was made on. */
 
 /**
- * Books what the network reports. It has happened, so it is never refused, whatever it exceeds; what it exceeds is told as a breach.
- * A closed payment is taken back, and with it the account of an archived agent.
+ * Books a network's report. The reported change has happened, so it is never refused; exceeded limits are reported as
+ * breaches. Reopens a closed payment, and brings back the account of an archived agent.
  */
 export function book(draft: Draft, command: CommandOf<"book">): LedgerReply {
   const known = draft.account(command.agentId);
   const account = known ?? broughtBack(draft, command);
   if (account === null) return { kind: "account_dropped", revision: draft.ledger.revision };
-  // Records that bring an account back were read since it was dropped, this payment's among them.
+  // Records that bring an account back were read after it was dropped, this payment's among them.
   const readThrough = known === undefined ? account.closed : command.recordsCheckedThrough;
   const found = openOrClosed(draft, account, { ...command, recordsCheckedThrough: readThrough });
   if (found.kind !== "found") return found;
@@ -55,7 +55,10 @@ export function book(draft: Draft, command: CommandOf<"book">): LedgerReply {
   return { kind: "payment", changed: true, payment: after };
 }
 
-/** The rail's refusal, or the ledger's, as a booking: the hold ended then, so that what is forced later counts when it is booked. */
+/**
+ * Returns the books with a refusal by the rail or the ledger as their first booking. The hold ended then, so that
+ * amounts forced later count when they are booked.
+ */
 const withRefusal = ({ deniedAt, status }: StoredPayment, books: Books): Books =>
   (status === "failed" || status === "denied") && deniedAt !== null && books.bookings.length === 0
     ? booked(books, deniedAt, utcDate(deniedAt))
@@ -65,7 +68,7 @@ type Found =
   | { readonly kind: "found"; readonly payment: StoredPayment; readonly isClosed: boolean }
   | Extract<LedgerReply, { kind: "records_check_required" }>;
 
-/** The payment as it is; a closed one as its record has it, if the record was read after the payment was closed last. */
+/** Returns the open payment, or the closed one from its record if that was read after the payment was last closed. */
 function openOrClosed(
   { ledger: { keys } }: Draft,
   account: Account,
@@ -81,7 +84,7 @@ function openOrClosed(
   return { kind: "found", payment: closed, isClosed: true };
 }
 
-/** The account of an archived agent; null where its records have to be read first. */
+/** Returns the account of an archived agent; null if its records have to be read first. */
 function broughtBack(draft: Draft, { agentId, dropped }: CommandOf<"book">): Account | null {
   if (dropped === undefined || draft.ledger.droppedRevision >= dropped.asOfRevision) return null;
   const account = accountOf(agentId, dropped, draft);
@@ -91,7 +94,7 @@ function broughtBack(draft: Draft, { agentId, dropped }: CommandOf<"book">): Acc
 
 function accountOf(agentId: string, dropped: DroppedAccount, { ledger, now }: Draft): Account {
   const { closed, day, name, policy, policyVersion, revision, spentMc, teamId } = dropped;
-  // Above every count that the account had before: what was read of its records then is not mistaken for new.
+  // Above every earlier count of the account, so that records read at that time are not mistaken for new.
   const closedBefore = Math.max(closed, ledger.droppedClosed);
   return {
     ...newAccount({ agentId, teamId, name, policy, keyId: null }, now),
@@ -107,7 +110,7 @@ function accountOf(agentId: string, dropped: DroppedAccount, { ledger, now }: Dr
   };
 }
 
-/** The limits that a booking has exceeded, as far as it added to what was used. */
+/** Returns the limits that a booking exceeds, as far as the booking increased their use. */
 function breachesOf(
   { policy }: Account,
   uses: readonly LimitUse[],
@@ -128,8 +131,9 @@ function breachesOf(
 }
 
 /**
- * Answers a request of the network to authorize more of a payment: within what was decided, while the agent is active and the
- * limits have room for what is not held any more. A repeated request gets its first answer, and after `answerBy` none is granted.
+ * Answers a network's request to authorize more of a payment. Grants amounts within the decision, while the agent is
+ * active and the limits have room for amounts that are no longer held. A repeated request gets its first answer; after
+ * `answerBy` nothing is granted.
  */
 export function authorize(draft: Draft, command: CommandOf<"authorize">): LedgerReply {
   const { agentId, amountMc, authorization, merchant, position, transactionId } = command;
@@ -151,7 +155,7 @@ export function authorize(draft: Draft, command: CommandOf<"authorize">): Ledger
   const refusal = refusalOf(draft, account, payment, command);
   const answer = { authorization, position, refusal, mc: amountMc, merchant, at: draft.now };
   const answered = { ...books, answers: [...books.answers, answer] };
-  // A card check of 0 holds nothing, and leaves the payment as it is.
+  // A card check of 0 holds nothing and leaves the payment unchanged.
   const isHeld = refusal === null && amountMc > 0;
   const clearances = [...books.clearances, { authorization, position, mc: amountMc, at: draft.now }];
   const day = dayCounted(account.usage, draft.now);
@@ -195,7 +199,7 @@ function refusalOf(
   const isCharged = payment.books !== null && isBooked(payment.books);
   const usedMc = isCharged ? totalOf(moneyOf(payment)) : 0;
   if (usedMc + amountMc > payment.request.amountMc) return "ABOVE_PAYMENT";
-  // An armed payment holds all that was requested; a charged one only what the network has asked for so far.
+  // An armed payment holds the whole requested amount; a charged one only what the network has requested so far.
   if (!isCharged) return null;
   const { policy, usage } = account;
   const noCounts = { ...policy, hourlyVelocityLimit: null, dailyVelocityLimit: null };

@@ -2,29 +2,29 @@ import { usedCents } from "../money.ts";
 import { PERIODS } from "./calendar.ts";
 
 /**
- * The books of a payment: what its network has done with it. Networks authorize, raise, capture in part, over and several times,
- * release, refund, and take refunds back; reports of that come late, twice and in any order.
+ * Books of a payment: what its network has done with it. Networks authorize, increase, capture in part, in excess and
+ * repeatedly, release, refund, and reverse refunds. Their reports arrive late, repeatedly and in any order.
  */
 
-/** One authorization as the network reports it. Gross amounts only rise. */
+/** One authorization as reported by the network. Gross amounts only rise. */
 export interface RailBooks {
-  /** The network's id of the authorization; "" where it has none. */
+  /** Network's id of the authorization; "" if it has none. */
   readonly authorization: string;
   /** Number of requests that the network has counted: the authorization and its increments. */
   readonly requests: number;
-  /** Granted, and not given back. */
+  /** Granted amount that was not released. */
   readonly authorizedMc: number;
   readonly capturedMc: number;
   /** Refunds, and credits of disputes. */
   readonly creditedMc: number;
-  /** Refunds that were reversed, and credits that were taken back. */
+  /** Reversed refunds, and credits that were taken back. */
   readonly recalledMc: number;
   readonly disputedMc: number;
-  /** Whether more captures may come. */
+  /** Whether more captures may follow. */
   readonly isOpen: boolean;
 }
 
-/** What a network does with a payment, as its entries name it. */
+/** Changes that a network makes, as named in entries. */
 export const NETWORK_ENTRIES = [
   "authorized",
   "captured",
@@ -36,7 +36,7 @@ export const NETWORK_ENTRIES = [
 ] as const;
 export type NetworkEntry = (typeof NETWORK_ENTRIES)[number];
 
-/** Why a charge is disputed, in words that networks have in common. */
+/** Reasons for disputing a charge, in terms that networks share. */
 export const DISPUTE_REASONS = [
   "fraudulent",
   "not_received",
@@ -47,30 +47,29 @@ export const DISPUTE_REASONS = [
 ] as const;
 export type DisputeReason = (typeof DISPUTE_REASONS)[number];
 
-/** An authorization that was granted, and that no report shows yet. */
+/** A granted authorization that no report shows yet. */
 export interface Clearance {
   readonly authorization: string;
-  /** Its number among the authorization's requests, from 0. */
+  /** Number of the request within its authorization, from 0. */
   readonly position: number;
   readonly mc: number;
-  /** Time of our answer, in epoch milliseconds. */
+  /** Time of the service's answer, in epoch milliseconds. */
   readonly at: number;
 }
 
-/** Age from which a clearance that no read shows is given back: our answer did not arrive. */
+/** Age at which a clearance that no read shows is released: the service's answer did not arrive. */
 const CLEARANCE_MS = 600_000;
 
-/** The first answer to a request of the network. A repeated request gets it again. */
+/** First answer to a network's request; repeated requests get the same. */
 export interface NetworkAnswer {
   readonly authorization: string;
   readonly position: number;
-  /** Null: it was granted. */
+  /** Null if granted. */
   readonly refusal: AuthorizationRefusal | null;
-  /** The amount that was asked for. */
+  /** Requested amount. */
   readonly mc: number;
-  /** The merchant, as its network names it. */
+  /** Merchant, as named by the network. */
   readonly merchant: string;
-  /** Epoch milliseconds. */
   readonly at: number;
 }
 
@@ -84,9 +83,9 @@ export const AUTHORIZATION_REFUSALS = [
 ] as const;
 export type AuthorizationRefusal = (typeof AUTHORIZATION_REFUSALS)[number];
 
-/** The totals of a payment's books after a report has changed them. */
+/** Totals of a payment's books after a report changed them. */
 export interface Booking {
-  /** Epoch milliseconds; amounts beyond the payment's own count in the windows of this instant. */
+  /** Epoch milliseconds. Amounts beyond the payment's own count in the windows of this instant. */
   readonly at: number;
   /** UTC date on which amounts beyond the payment's own are counted. */
   readonly day: string;
@@ -95,7 +94,7 @@ export interface Booking {
   readonly creditedMc: number;
   readonly recalledMc: number;
   readonly disputedMc: number;
-  /** All that had been exceeded by then; only where this booking has exceeded something. */
+  /** All breaches so far; only if this booking added to them. */
   readonly breaches?: readonly Breach[];
 }
 
@@ -109,7 +108,7 @@ export interface Breach {
   readonly overMc: number;
 }
 
-/** A breach as it is shown: a started cent counts whole. */
+/** A breach as shown, rounded up to whole cents. */
 export type ShownBreach = Pick<Breach, "level" | "limit"> & { readonly overCents: number };
 
 export const shownBreach = ({ level, limit, overMc }: Breach): ShownBreach => ({
@@ -135,24 +134,24 @@ export const NO_BOOKS: Books = {
 };
 
 /**
- * Authorizations of one payment that are told apart, at most: a card serves one payment only. Further ones, which only a network
- * can have granted by itself, are one entry with their sums.
+ * Maximum authorizations of one payment that are kept apart; a card serves only one payment. Further ones, which only a
+ * network can have granted by itself, are one entry with their sums.
  */
 export const AUTHORIZATIONS_MAX = 20;
 
-/** Stands for all authorizations beyond those that are told apart; no network's id. */
+/** Id of the entry for all further authorizations; no network uses it. */
 const FURTHER_AUTHORIZATIONS = "further authorizations";
 
-/** Reports in one read of a payment, at most. */
+/** Maximum reports in one read of a payment. */
 export const REPORTS_MAX = 1_000;
 
-/** Requests of a network about one payment that are answered each by itself; further ones are refused. */
+/** Maximum requests of a network about one payment that are answered individually; further ones are refused. */
 export const REQUESTS_MAX = 40;
 
-/** Bookings of one payment that are told apart; beyond them the newest takes the place of the one before it. */
+/** Maximum bookings of one payment that are kept apart; beyond it the newest replaces the one before. */
 export const BOOKINGS_MAX = 40;
 
-/** A report of a network that captures a payment in full as soon as it accepts it. */
+/** Returns the report of a network that captures a payment in full as soon as it accepts it. */
 export const capturedInFull = (mc: number): RailBooks => ({
   authorization: "",
   requests: 1,
@@ -165,8 +164,9 @@ export const capturedInFull = (mc: number): RailBooks => ({
 });
 
 /**
- * Two reports of one authorization as one. Commutative, associative and idempotent, so that order, repetition and loss of reports do
- * not matter: of what only rises the higher, of the rest the newer by its number of requests, and of equal ones the lower.
+ * Merges two reports of one authorization. Commutative, associative and idempotent, so that order, repetition and loss
+ * of reports do not matter. Takes the maximum of amounts that only rise; of the others, those of the report with more
+ * requests, and the lower one if the numbers of requests are equal.
  */
 export function joined(one: RailBooks, other: RailBooks): RailBooks {
   const [older, newer] = one.requests <= other.requests ? [one, other] : [other, one];
@@ -192,13 +192,14 @@ const isSame = (one: RailBooks, other: RailBooks): boolean =>
   one.recalledMc === other.recalledMc &&
   one.disputedMc === other.disputedMc;
 
-/** A request that was refused, or a card check of 0: nothing is held or charged, and the payment goes on as it was. */
+/** Whether nothing is held or charged, as after a refused request or a card check of 0. */
 const isEmpty = ({ authorizedMc, capturedMc, creditedMc, disputedMc, recalledMc }: RailBooks): boolean =>
   authorizedMc + capturedMc + creditedMc + recalledMc + disputedMc === 0;
 
 /**
- * The books with these reports in them, and without the clearances that they show or that they are too late for; the same object where they say nothing new.
- * The reports are a read of the whole payment, so that the sums of what is not told apart only rise, too.
+ * Returns the books with the reports merged in, and without clearances that the reports show or that have expired; the
+ * same object if nothing is new. The reports must be a read of the whole payment, so that the sums of merged
+ * authorizations also only rise.
  */
 export function withReports(books: Books, reports: readonly RailBooks[], now: number): Books {
   const byId = new Map(books.authorizations.map((each) => [each.authorization, each]));
@@ -222,18 +223,18 @@ export function withReports(books: Books, reports: readonly RailBooks[], now: nu
     (byId.get(authorization)?.requests ?? 0) <= position && now - at < CLEARANCE_MS;
   const clearances = books.clearances.filter(isUnseen);
   if (!isNews && clearances.length === books.clearances.length) return books;
-  // A granted amount has left the payment's hold, whether the network has heard of it or not.
+  // A granted amount has left the payment's hold, whether or not the network knows.
   for (const { authorization } of books.clearances)
     if (!byId.has(authorization) && !clearances.some((each) => each.authorization === authorization))
       byId.set(authorization, { ...capturedInFull(0), authorization, requests: 0 });
   return { ...books, authorizations: [...byId.values()], clearances };
 }
 
-/** Several authorizations as one. */
+/** Merges several authorizations. */
 const totalOf = (reports: readonly RailBooks[]): RailBooks => ({
   authorization: FURTHER_AUTHORIZATIONS,
   requests: sum(reports, ({ requests }) => requests),
-  // Captures of a closed authorization take nothing from the open ones.
+  // Captures of a closed authorization reduce none of the open ones.
   authorizedMc: sum(reports, ({ authorizedMc, capturedMc, isOpen }) =>
     isOpen ? Math.max(authorizedMc, capturedMc) : capturedMc,
   ),
@@ -244,7 +245,7 @@ const totalOf = (reports: readonly RailBooks[]): RailBooks => ({
   isOpen: reports.some(({ isOpen }) => isOpen),
 });
 
-/** Reports of one read, which may tell an authorization's history, as successive reads would have given them. */
+/** Splits the reports of one read, which may contain an authorization's history, into successive reads. */
 export function roundsOf(reports: readonly RailBooks[]): readonly (readonly RailBooks[])[] {
   const histories = new Map<string, RailBooks[]>();
   for (const report of reports) {
@@ -258,7 +259,7 @@ export function roundsOf(reports: readonly RailBooks[]): readonly (readonly Rail
   );
 }
 
-/** Where a payment's money is, in thousandths of a cent. */
+/** Held and spent amounts of a payment, in thousandths of a cent. */
 export interface Money {
   readonly heldMc: number;
   readonly spentMc: number;
@@ -269,14 +270,14 @@ export const NO_MONEY: Money = { heldMc: 0, spentMc: 0 };
 const sum = <T>(items: readonly T[], mcIn: (item: T) => number): number =>
   items.reduce((total, item) => total + mcIn(item), 0);
 
-/** Whether the network has said anything, or was answered, so that the books alone say where the money is. */
+/** Whether the network has reported anything or was answered, so that the books alone tell where the money is. */
 export const isBooked = ({ authorizations, clearances }: Books): boolean =>
   authorizations.length > 0 || clearances.length > 0;
 
 export const capturedIn = ({ authorizations }: Books): number =>
   sum(authorizations, ({ capturedMc }) => capturedMc);
 
-/** Held: granted and not captured, as far as more may be captured. Spent: captured, less what was given back; never below 0. */
+/** Returns held money (granted, still capturable) and spent money (captured minus given back, at least 0). */
 export function moneyIn({ authorizations, clearances }: Pick<Books, "authorizations" | "clearances">): Money {
   const uncaptured = sum(authorizations, ({ authorizedMc, capturedMc, isOpen }) =>
     isOpen ? Math.max(0, authorizedMc - capturedMc) : 0,
@@ -288,7 +289,7 @@ export function moneyIn({ authorizations, clearances }: Pick<Books, "authorizati
   return { heldMc: uncaptured + sum(clearances, ({ mc }) => mc), spentMc: Math.max(0, net) };
 }
 
-/** The books with their totals as of now among their bookings, if those have changed. */
+/** Returns the books with a booking of their present totals, if those have changed. */
 export function booked(books: Books, at: number, day: string): Books {
   const { authorizations, bookings } = books;
   const booking: Booking = {
@@ -315,15 +316,15 @@ const isSameBooking = (one: Booking, other: Booking): boolean =>
   one.recalledMc === other.recalledMc &&
   one.disputedMc === other.disputedMc;
 
-/** The net amount of a booking: captured less what was given back. */
+/** Returns the net amount of a booking: captured minus given back. */
 export const spentIn = ({ capturedMc, creditedMc, recalledMc }: Booking): number =>
   Math.max(0, capturedMc - creditedMc + recalledMc);
 
-/** Parts of a payment's amount, by when they count. */
+/** Parts of a payment's amount, by the time at which they count. */
 export interface Counted {
-  /** Amount that the payment itself counts with: never more than was left of its hold at any time. */
+  /** Amount that counts with the payment itself: at most the minimum ever left of its hold. */
   readonly ownMc: number;
-  /** Granted or forced after that was given back, the oldest first. */
+  /** Amounts granted or forced after that hold was given back, oldest first. */
   readonly added: readonly AddedAmount[];
 }
 
@@ -333,13 +334,13 @@ interface AddedAmount {
   readonly mc: number;
 }
 
-/** What is given back is taken from the newest first. */
+/** Splits the amount of a payment by time. Amounts given back reduce the newest first. */
 export function countedIn({ bookings }: Books, requestedMc: number): Counted {
   let [least, total, addedMc] = [requestedMc, requestedMc, 0];
   const added: AddedAmount[] = [];
   for (const booking of bookings) {
     const { at, capturedMc, creditedMc, day, heldMc, recalledMc } = booking;
-    // A refund gives nothing of the hold back: taken back itself, it counts where it was.
+    // A refund gives back nothing of the hold: if the refund is reversed, the amount counts where it did before.
     least = Math.min(least, heldMc + capturedMc + Math.max(0, recalledMc - creditedMc));
     total = heldMc + spentIn(booking);
     const now = Math.max(0, total - least);
@@ -355,7 +356,7 @@ export function countedIn({ bookings }: Books, requestedMc: number): Counted {
   return { ownMc: Math.min(least, total), added };
 }
 
-/** Adds what the last booking has exceeded to what was exceeded before, by level and limit. */
+/** Adds the breaches of the last booking to the earlier ones, by level and limit. */
 export function withBreaches(books: Books, found: readonly Breach[]): Books {
   if (found.length === 0) return books;
   const breaches = [...books.breaches];
@@ -371,6 +372,6 @@ export function withBreaches(books: Books, found: readonly Breach[]): Books {
   return { ...books, bookings, breaches };
 }
 
-/** How far a payment has come on its network. */
+/** Progress of a payment on its network. */
 export const STAGES = ["armed", "authorized", "captured", "released"] as const;
 export type Stage = (typeof STAGES)[number];

@@ -1,6 +1,7 @@
 /**
- * The calendar of a project: when the windows of its spend limits begin. Arithmetic on offsets alone, which the server supplies:
- * a workflow has no time-zone data of its own, and would replay by other data than it decided by.
+ * Calendar of a project, which determines when the windows of its spend limits begin. Computes only with offsets that
+ * the server supplies: a workflow has no time-zone data of its own, and could replay with other data than it decided
+ * by.
  */
 
 export const PERIODS = ["day", "week", "month", "quarter", "year"] as const;
@@ -11,25 +12,24 @@ export type PerPeriod = readonly number[];
 
 export const WEEK_STARTS = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"] as const;
 
-/** A zone's offset from UTC in minutes, from an instant on. The first one holds before it, too. */
+/** Offset of a zone from UTC in minutes, from an instant on. The first one also holds before its instant. */
 export type Segment = readonly [sinceMs: number, offsetMinutes: number];
 
-/** The offsets of a time zone, as a server's data has them. */
+/** Offsets of a time zone according to a server's data. */
 export interface Zone {
   /** IANA name. */
   readonly timezone: string;
-  /** Version of the data, like `2025c`. */
+  /** Version of the data, such as `2025c`. */
   readonly tz: string;
   readonly segments: readonly Segment[];
-  /** End of what the segments cover, in epoch milliseconds; the last offset holds beyond it, too. */
+  /** End of the covered range, in epoch milliseconds; the last offset also holds beyond it. */
   readonly until: number;
 }
 
-/** The settings that a person chooses. */
 export interface CalendarSettings {
   /** Minutes after midnight at which a day begins. */
   readonly resetMinutes: number;
-  /** Place of the first day of a week in `WEEK_STARTS`. */
+  /** Index in `WEEK_STARTS` of a week's first day. */
   readonly weekStart: number;
   /** First day of a month, and of quarters and years: 1 to 28. */
   readonly monthDay: number;
@@ -39,19 +39,18 @@ export interface CalendarSettings {
 
 export interface Calendar extends Zone, CalendarSettings {
   readonly version: number;
-  /** Time of the newest change of settings or offsets, in epoch milliseconds. */
+  /** Time of the last change of settings or offsets, in epoch milliseconds. */
   readonly changedAt: number;
-  /** Starts of the windows at that time, which last until the first boundary after it. */
+  /** Starts of the windows at `changedAt`, which last until the first boundary after it. */
   readonly keptStarts: PerPeriod;
 }
 
-/** The end of time, as `Date` has it. */
+/** Maximum of a `Date`'s epoch milliseconds. */
 const FOREVER_MS = 8_640_000_000_000_000;
 
-/** The offsets of UTC, which no data changes. */
 export const UTC_ZONE: Zone = { timezone: "UTC", tz: "", segments: [[0, 0]], until: FOREVER_MS };
 
-/** The calendar of a project that has set none. */
+/** Calendar of a project that has set none. */
 export const UTC_CALENDAR: Calendar = {
   ...UTC_ZONE,
   version: 1,
@@ -63,14 +62,14 @@ export const UTC_CALENDAR: Calendar = {
   keptStarts: [0, 0, 0, 0, 0],
 };
 
-/** The windows of an instant: where each began, and when the next one begins. */
+/** Windows of an instant: the start of each, and the start of the next. */
 export interface WindowBounds {
   readonly at: number;
   readonly starts: PerPeriod;
   readonly ends: PerPeriod;
 }
 
-/** The newest bounds of each calendar: nearly every payment is in the windows of the one before. */
+/** Cached bounds of each calendar: nearly every payment is in the same windows as the one before. */
 const known = new WeakMap<Calendar, WindowBounds>();
 
 /** Returns the windows of an instant. Bounds only move forward with `at`. */
@@ -80,7 +79,7 @@ export function windowBounds(calendar: Calendar, at: number): WindowBounds {
   const found = PERIODS.map((period) => windowOf(calendar, period, at));
   const bounds = {
     at,
-    // Amounts counted before a change of calendar count until the new calendar's next boundary.
+    // Amounts counted before a change of the calendar count until the new calendar's next boundary.
     starts: found.map(([start], place) =>
       start > calendar.changedAt ? start : (calendar.keptStarts[place] ?? 0),
     ),
@@ -90,7 +89,7 @@ export function windowBounds(calendar: Calendar, at: number): WindowBounds {
   return bounds;
 }
 
-/** The calendar with other settings or offsets from `now` on. */
+/** Returns the calendar with other settings or offsets from `now` on. */
 export function changedCalendar(
   calendar: Calendar,
   change: Partial<Zone & CalendarSettings & Pick<Calendar, "version">>,
@@ -99,13 +98,13 @@ export function changedCalendar(
   return { ...calendar, ...change, changedAt: now, keptStarts: windowBounds(calendar, now).starts };
 }
 
-/** Whether offsets replace those of a calendar: newer data does, and data that is as new where it covers more. */
+/** Whether offsets should replace a calendar's: newer data does, and data of the same version if it covers more. */
 export const isNewerZone = (calendar: Calendar, { timezone, tz, until }: Omit<Zone, "segments">): boolean =>
   timezone === calendar.timezone && (tz > calendar.tz || (tz === calendar.tz && until > calendar.until));
 
 type Window = readonly [start: number, end: number];
 
-/** Day numbers count from 1970-01-01, months from January of the year 0. */
+/** Day numbers count from 1970-01-01, months from January of year 0. */
 const MONTHS_PER_YEAR = 12;
 const MONTHS: Readonly<Partial<Record<Period, number>>> = { month: 1, quarter: 3, year: MONTHS_PER_YEAR };
 const DAYS: Readonly<Partial<Record<Period, number>>> = { day: 1, week: 7 };
@@ -118,12 +117,12 @@ function windowOf(calendar: Calendar, period: Period, at: number): Window {
   const local = at + offsetMs(calendar, at);
   let start = firstDay(calendar, period, Math.floor((local - calendar.resetMinutes * MINUTE_MS) / DAY_MS));
   let next = nextDay(calendar, period, start);
-  // A boundary that the clocks went back over was passed, though they show a time before it once more.
+  // A boundary counts as passed even if the clocks went back over it and show an earlier time again.
   while (instantOf(calendar, next) <= at) [start, next] = [next, nextDay(calendar, period, next)];
   return [instantOf(calendar, start), instantOf(calendar, next)];
 }
 
-/** The first day of the window that a day is in. */
+/** Returns the first day of the window that contains a day. */
 function firstDay({ monthDay, weekStart, yearMonth }: CalendarSettings, period: Period, day: number): number {
   if (period === "day") return day;
   if (period === "week") return day - modulo(day + FIRST_WEEKDAY - weekStart, 7);
@@ -132,7 +131,7 @@ function firstDay({ monthDay, weekStart, yearMonth }: CalendarSettings, period: 
   return dayNumber(current - modulo(current - (yearMonth - 1), MONTHS[period] ?? 1), monthDay);
 }
 
-/** The first day of the window after the one that begins on a day. */
+/** Returns the first day of the window after the one that begins on `first`. */
 function nextDay({ monthDay }: CalendarSettings, period: Period, first: number): number {
   const days = DAYS[period];
   if (days !== undefined) return first + days;
@@ -141,7 +140,7 @@ function nextDay({ monthDay }: CalendarSettings, period: Period, first: number):
 
 const modulo = (value: number, by: number): number => ((value % by) + by) % by;
 
-/** The first instant at which the clocks have reached a day's reset: after a gap that skips it, and its first occurrence where it repeats. */
+/** Returns when the clocks first reach a day's reset time: at a gap's end, or at its first occurrence. */
 function instantOf({ resetMinutes, segments }: Calendar, day: number): number {
   const local = day * DAY_MS + resetMinutes * MINUTE_MS;
   let instant = local;
@@ -159,12 +158,12 @@ function offsetMs({ segments }: Zone, at: number): number {
   return offset * MINUTE_MS;
 }
 
-/** Years begin in March here, so that a leap day ends one. */
+/** Days are counted in years that begin in March, so that a leap day is the last of its year. */
 const DAYS_PER_ERA = 146_097;
 const YEARS_PER_ERA = 400;
 const DAYS_TO_EPOCH = 719_468;
 
-/** The month and the day of the month of a day, in the Gregorian calendar. */
+/** Returns the month and the day of the month of a day number, in the Gregorian calendar. */
 function civil(day: number): readonly [month: number, dayOfMonth: number] {
   const shifted = day + DAYS_TO_EPOCH;
   const era = Math.floor(shifted / DAYS_PER_ERA);
@@ -180,7 +179,7 @@ function civil(day: number): readonly [month: number, dayOfMonth: number] {
   ];
 }
 
-/** The number of a day of a month. */
+/** Returns the day number of a day of a month. */
 function dayNumber(month: number, dayOfMonth: number): number {
   const fromMarch = month - 2;
   const year = Math.floor(fromMarch / MONTHS_PER_YEAR);

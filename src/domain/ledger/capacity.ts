@@ -2,7 +2,10 @@ import type { LedgerReply } from "./commands.ts";
 import type { Account, Ledger, OpenPayment } from "./state.ts";
 import { ledgerBytes, reweigh } from "./weight.ts";
 
-/** Whether a ledger has room for one more account or payment. What is refused says which bound it met, and what frees it. */
+/**
+ * Decides whether a ledger has room for one more account or payment. Refusals say which bound was reached and what
+ * frees it.
+ */
 
 export type TooManyOpen = Extract<LedgerReply, { readonly kind: "too_many_open" }>;
 export type ProjectFull = Extract<LedgerReply, { readonly kind: "project_full" }>;
@@ -10,16 +13,16 @@ export type ProjectFull = Extract<LedgerReply, { readonly kind: "project_full" }
 /** Minimum interval between two weighings of all accounts of a ledger that seems full. */
 const REWEIGH_INTERVAL_MS = 60_000;
 
-/** A payment in flight ends within this, most of the time. */
+/** Time within which a payment in flight usually ends. */
 const IN_FLIGHT_MS = 30_000;
 
-/** The part of a project's open payments that only agents without an open payment may take. */
+/** Share of a project's open payments that is reserved for agents without an open payment. */
 const KEPT_FOR_FIRST = 1 / 10;
 
 /**
- * Null: one more payment of the account has room. An agent's share shrinks as its project's bounds fill, so that greedy agents leave
- * room for others: a first payment is refused only once nothing is left. A refusal is of the agent where ends of its own payments
- * make room, and else of the project.
+ * Returns the refusal of one more payment; null if there is room. An agent's share shrinks as its project's bounds
+ * fill, so that greedy agents leave room for others: a first payment is refused only once nothing is left. The refusal
+ * is the agent's if the end of its own payments makes room, otherwise the project's.
  */
 export function paymentRefused(ledger: Ledger, account: Account, now: number): TooManyOpen | null {
   const { accounts, bounds, openPayments } = ledger;
@@ -35,14 +38,14 @@ export function paymentRefused(ledger: Ledger, account: Account, now: number): T
   return isHeavy(ledger, bounds.paidBelowBytes - keptBytes, now) ? refused("bytes", accounts.values()) : null;
 }
 
-/** Null: one more account has room. */
+/** Returns the refusal of one more account; null if there is room. */
 export function accountRefused(ledger: Ledger, now: number): ProjectFull | null {
   const { accounts, bounds } = ledger;
   if (accounts.size >= bounds.accounts) return { kind: "project_full", bound: "accounts" };
   return isHeavy(ledger, bounds.openedBelowBytes, now) ? { kind: "project_full", bound: "bytes" } : null;
 }
 
-/** A person's name and feedback are stored with the payment until they are in the records: refused while there is no capacity for them. */
+/** Returns the refusal of a resolution; null if there is room to store the person's name and feedback. */
 export const resolutionRefused = (ledger: Ledger, now: number): TooManyOpen | null =>
   isHeavy(ledger, ledger.bounds.resolvedBelowBytes, now)
     ? tooMany("project", "bytes", freesAt(ledger.accounts.values(), now))
@@ -73,7 +76,7 @@ function freesAt(accounts: Iterable<Account>, now: number): number | null {
 const endsAt = ({ payment: { approval, phase } }: OpenPayment, now: number): number =>
   phase === "held" && approval !== null ? Math.max(now, approval.expiresAt) : now + IN_FLIGHT_MS;
 
-/** Fractions of a ledger's bounds that are in use, from 0 to 1. */
+/** Used fractions of a ledger's bounds, from 0 to 1. */
 export interface Fill {
   readonly bytes: number;
   readonly openPayments: number;

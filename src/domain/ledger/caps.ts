@@ -4,8 +4,8 @@ import { leftCents, MAX_TOTAL_MC, mcOf, remainingOf } from "../money.ts";
 import { type Account, type Cap, type Ledger, type Level, levelOf, type Totals } from "./state.ts";
 
 /**
- * Whether so much more fits the caps and spend limits of team and project, the team's first; the first that does not names the
- * denial. `own`: what the payment holds already, which is not counted against it.
+ * Returns the denial if an amount does not fit the caps and spend limits of team and project, the team's first; null if
+ * it fits. `own`: amounts that the payment already holds, which do not count against it.
  */
 export function checkCaps(
   ledger: Ledger,
@@ -45,7 +45,7 @@ function checkCap(
   return limitDenial(code, reason, limit, remaining, null);
 }
 
-/** Returns the rest of a cap; null if there is no cap. */
+/** Returns the remainder of a cap; null if there is no cap. */
 export const remainingCents = ({ capCents }: Cap, totals: Totals): number | null =>
   capCents === null ? null : remainingOf(capCents, usedOf(totals));
 

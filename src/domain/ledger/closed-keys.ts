@@ -2,20 +2,22 @@ import type { StoredPayment, TransactionStatus } from "./payment.ts";
 import type { Account } from "./state.ts";
 
 /**
- * The idempotency keys of closed payments in a ledger; those of open ones are in the accounts. The state of a closed payment is
- * in its record; the ledger stores only that it exists, so that a key takes some thirty bytes.
+ * Idempotency keys of closed payments; those of open payments are in the accounts. The ledger stores only that a closed
+ * payment exists, in some thirty bytes per key; the payment's state is in its record.
  */
 export interface ClosedKeys {
   /** Closed keys by agent, then by the key's hash. */
   readonly byAgent: Map<string, Map<string, ClosedKey>>;
-  /** Keys in closing order, oldest first. Keys of dropped accounts are skipped. */
+  /** Keys in closing order, oldest first. May contain keys of dropped accounts. */
   order: (readonly [agentId: string, keyHash: string])[];
   count: number;
   /** Creation time of the newest payment whose key was evicted; 0 if none was. */
   evictedCreatedAt: number;
 }
 
-/** A closed payment: as which of its agent's it was closed, when it was made, and its fingerprint; null: it was denied. */
+/**
+ * A closed payment: its number in its agent's closing order, its creation time and its fingerprint (null if denied).
+ */
 export type ClosedKey = readonly [closedAs: number, createdAt: number, fingerprint: string | null];
 
 export const noClosedKeys = (): ClosedKeys => ({
@@ -28,14 +30,13 @@ export const noClosedKeys = (): ClosedKeys => ({
 export const isClosedKey = ({ byAgent }: ClosedKeys, agentId: string, keyHash: string): boolean =>
   byAgent.get(agentId)?.has(keyHash) === true;
 
-/** A payment's key once the payment was closed. */
 export interface Closing {
   readonly agentId: string;
   readonly keyHash: string;
   readonly key: ClosedKey;
 }
 
-/** Adds the key of a closed payment. Beyond `max` the oldest are evicted, and returned by agent and closing number. */
+/** Adds the key of a closed payment. Beyond `max`, evicts the oldest and returns them by agent and closing number. */
 export function addClosedKey(
   closedKeys: ClosedKeys,
   { agentId, key, keyHash }: Closing,
@@ -51,7 +52,7 @@ export function addClosedKey(
   return evicted;
 }
 
-/** Forgets the key of a payment that is open again. */
+/** Removes the key of a payment that is open again. */
 export function removeClosedKey(closedKeys: ClosedKeys, agentId: string, keyHash: string): void {
   const keys = closedKeys.byAgent.get(agentId);
   if (keys?.delete(keyHash) !== true) return;
@@ -60,11 +61,11 @@ export function removeClosedKey(closedKeys: ClosedKeys, agentId: string, keyHash
   closedKeys.order = known(closedKeys);
 }
 
-/** The order without keys that are gone: of dropped accounts, and of payments that are open again. */
+/** Returns the order without removed keys: those of dropped accounts and of reopened payments. */
 const known = ({ byAgent, order }: ClosedKeys): ClosedKeys["order"] =>
   order.filter(([agentId, keyHash]) => byAgent.get(agentId)?.has(keyHash) === true);
 
-/** The share that is evicted at once: taking one from the front of the order costs as much as taking some hundred. */
+/** Share of the keys that is evicted at once: removing one from the front costs as much as removing hundreds. */
 const EVICTED_SHARE = 1 / 20;
 
 function evictOldest(closedKeys: ClosedKeys, max: number): (readonly [agentId: string, closedAs: number])[] {
@@ -87,7 +88,7 @@ export function dropAgentKeys(closedKeys: ClosedKeys, agentId: string): void {
   closedKeys.byAgent.delete(agentId);
 }
 
-/** A payment of the same fingerprint. `open`: the payment itself, while it is open. */
+/** A payment with the same fingerprint. `open` is the payment itself while open. */
 export interface SimilarPayment {
   readonly createdAt: number;
   readonly keyHash: string;
@@ -95,8 +96,8 @@ export interface SimilarPayment {
 }
 
 /**
- * The newest payment of this fingerprint that the ledger remembers, among the closed ones that were not denied and the open ones of
- * these statuses; null: there is none.
+ * Returns the newest remembered payment with this fingerprint, among closed ones that were not denied and open ones
+ * with a status that `isCounted` accepts; null if there is none.
  */
 export function newestSimilar(
   closedKeys: ClosedKeys,

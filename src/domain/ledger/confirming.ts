@@ -2,11 +2,9 @@ import { settle } from "./payment.ts";
 import type { CommandOf, LedgerReply } from "./commands.ts";
 import type { Draft } from "./draft.ts";
 
-/** Confirmations of effects. */
-
 const CONFIRMED: LedgerReply = { kind: "confirmed" };
 
-/** A payment's effects, and its rail's outcome; repeated, or late, it changes nothing. */
+/** Confirms a payment's effects and its rail's outcome. A repeated or late confirmation changes nothing. */
 export function confirm(draft: Draft, command: CommandOf<"confirm">): LedgerReply {
   const { agentId, outcome, revision, transactionId } = command;
   const account = draft.account(agentId);

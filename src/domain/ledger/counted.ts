@@ -2,9 +2,10 @@ import { countedIn, isBooked } from "./books.ts";
 import type { PerPeriod, WindowBounds } from "./calendar.ts";
 import { moneyOf, type MoneyHolder, type StoredPayment, totalOf } from "./payment.ts";
 
-/** Amounts of a payment that count against limits, by the day and the windows that they count in. */
-
-/** The part of a payment's amount that counts on a day. What is granted or forced after its hold was given back counts on the day of that. */
+/**
+ * Returns the part of a payment's amount that counts on a day. Amounts granted or forced after its hold was given back
+ * count on the day they were booked.
+ */
 export function countedOn(payment: MoneyHolder & Pick<StoredPayment, "day">, date: string): number {
   const { books, day, request } = payment;
   if (books === null || !isBooked(books)) return day === date ? totalOf(moneyOf(payment)) : 0;
@@ -13,13 +14,13 @@ export function countedOn(payment: MoneyHolder & Pick<StoredPayment, "day">, dat
   return (day === date ? counted.ownMc : 0) + addedMc;
 }
 
-/** Instant at which a payment counts in windows: when it was made, and from its approval on when it was approved. */
+/** Returns the instant at which a payment counts in windows: its creation or, once approved, its approval. */
 export const windowAtOf = ({ createdAt, windowAt }: Pick<StoredPayment, "createdAt" | "windowAt">): number =>
   windowAt ?? createdAt;
 
 type WindowedPayment = MoneyHolder & Pick<StoredPayment, "createdAt" | "windowAt">;
 
-/** The part of a payment's amount that counts from an instant on. */
+/** Returns the part of a payment's amount that counts from an instant on. */
 export function countedSince(payment: WindowedPayment, since: number): number {
   const { books, request } = payment;
   const isOwn = windowAtOf(payment) >= since;
@@ -28,6 +29,6 @@ export function countedSince(payment: WindowedPayment, since: number): number {
   return added.reduce((sum, { at, mc }) => (at >= since ? sum + mc : sum), isOwn ? ownMc : 0);
 }
 
-/** Returns what a payment counts with in each window. */
+/** Returns a payment's amount in each window. */
 export const countedInEach = (payment: WindowedPayment | null, { starts }: WindowBounds): PerPeriod =>
   starts.map((start) => (payment === null ? 0 : countedSince(payment, start)));

@@ -10,15 +10,15 @@ import { levelBytes, weightOf } from "./weight.ts";
 import { boundsNow, plusEach, rolled, type Windows } from "./windows.ts";
 
 /**
- * The changes of one command to a ledger, until they are committed. Accounts are copied when a command first asks for them,
- * levels are replaced, and keys are noted: a command that throws half-way leaves the ledger as it was.
+ * Changes of one command to a ledger, until they are committed. Accounts are copied on first use, levels are replaced,
+ * and keys are noted, so that a command that throws half-way leaves the ledger unchanged.
  */
 export class Draft {
   readonly ledger: Ledger;
   readonly now: number;
-  /** The windows that this command counts in. */
+  /** Windows in which this command counts. */
   readonly bounds: WindowBounds;
-  /** Whether nobody is told of the decision: warnings and the limits that explain it are left out. */
+  /** Whether nobody is told of the decision, so that warnings and explaining limits are omitted. */
   readonly isSilent: boolean;
   readonly #accounts = new Map<string, Account>();
   readonly #teams = new Map<string, Level>();
@@ -28,7 +28,7 @@ export class Draft {
   readonly #windowed = new Map<string, PerPeriod>();
   readonly #closings: Closing[] = [];
   readonly #reopenings: Pick<Closing, "agentId" | "keyHash">[] = [];
-  /** Accounts that had been dropped: their money is still in the totals of their levels. */
+  /** Previously dropped accounts, whose money is still in the totals of their levels. */
   readonly #returned = new Map<string, Account>();
 
   constructor(ledger: Ledger, now: number, isSilent = false) {
@@ -38,7 +38,7 @@ export class Draft {
     this.isSilent = isSilent;
   }
 
-  /** The account to change; undefined where there is none, or none any more. */
+  /** Returns an account to change; undefined if there is none, or none any more. */
   account(agentId: string): Account | undefined {
     const drafted = this.#accounts.get(agentId);
     if (drafted !== undefined) return drafted;
@@ -53,7 +53,7 @@ export class Draft {
     this.#accounts.set(account.agentId, account);
   }
 
-  /** The project (null), or one of its teams. */
+  /** Returns the project (null) or one of its teams. */
   level(teamId: string | null): Level {
     if (teamId === null) return this.#project ?? this.ledger.project;
     return this.#teams.get(teamId) ?? levelOf(this.ledger, teamId);
@@ -65,13 +65,13 @@ export class Draft {
     else this.#teams.set(teamId, level);
   }
 
-  /** Another calendar. What was counted until now stays in the project's windows, so that their time does not go back. */
+  /** Sets the calendar. Amounts counted so far stay in the project's windows, whose time never goes back. */
   setCalendar(calendar: Calendar): void {
     this.#calendar = calendar;
     this.setLevel(null, { windows: rolled(this.level(null).windows, this.bounds) });
   }
 
-  /** A payment that was decided: held and counted at every level, unless it was denied. `windowsMs`: of the rules in force. */
+  /** Adds a decided payment, held and counted at every level unless denied. `windowsMs`: of rules in force. */
   add(account: Account, payment: StoredPayment, windowsMs: readonly number[]): void {
     account.sequence = payment.sequence;
     setOpen(account, payment, { changedAt: this.now, confirmedRevision: 0 });
@@ -81,16 +81,16 @@ export class Draft {
     this.touch(account);
   }
 
-  /** A payment that has become something else: where its money is follows from what it is alone. */
+  /** Changes a payment. Where its money is follows from the payment alone. */
   change(account: Account, payment: StoredPayment): void {
     const open = account.open.get(payment.request.transactionId);
-    if (open === undefined) throw new Error("a payment changed that is not open");
+    if (open === undefined) throw new Error("a changed payment is not open");
     const before = open.payment;
     if (payment.revision <= before.revision) throw new Error("a payment changed without a new revision");
     setOpen(account, payment, { ...open, changedAt: this.now });
     const [had, has] = [moneyOf(before), moneyOf(payment)];
     const isMoved = had.heldMc !== has.heldMc || had.spentMc !== has.spentMc;
-    // The spend of days and windows moves with a payment that is counted in others.
+    // Spend of days and windows moves with a payment that is counted in others.
     if (isMoved || before.day !== payment.day || windowAtOf(before) !== windowAtOf(payment)) {
       rollDay(account.usage, this.now);
       this.#move(account, before, payment);
@@ -110,22 +110,22 @@ export class Draft {
     );
   }
 
-  /** A closed payment, as its record has it, that its network has touched again. No money is moved: the totals count it as it is. */
+  /** Reopens a closed payment from its record. Moves no money: the totals already include the payment. */
   reopen(account: Account, payment: StoredPayment): void {
     const { revision } = payment;
     setOpen(account, withoutTexts(payment), { changedAt: this.now, confirmedRevision: revision });
     this.#reopenings.push({ agentId: account.agentId, keyHash: payment.request.keyHash });
   }
 
-  /** The account of an archived agent, as its records have it, that was dropped. */
+  /** Brings back the dropped account of an archived agent from its records. */
   bringBack(account: Account): void {
     this.#accounts.set(account.agentId, account);
     this.#returned.set(account.agentId, copyOf(account));
   }
 
   /**
-   * The effects of this revision are done, its record among them: from now on the ledger reads the texts there. A payment that changes no
-   * more is closed with its last one.
+   * Confirms the effects of a revision, including its record, from which the ledger reads the texts from now on. The
+   * last confirmation of a finished payment closes it.
    */
   confirm(account: Account, transactionId: string, revision: number): void {
     const open = account.open.get(transactionId);
@@ -160,7 +160,7 @@ export class Draft {
     account.updatedAt = this.now;
   }
 
-  /** Marks the change and adds an event to the outbox. */
+  /** Marks a change and adds its event to the outbox. */
   emit(account: Account, type: LifecycleEventType): void {
     this.touch(account);
     const { agentId, revision } = account;
@@ -168,7 +168,7 @@ export class Draft {
     account.outbox = [...account.outbox, event];
   }
 
-  /** Commits all changes. Throws, with nothing changed, where it would break what always holds. */
+  /** Commits all changes. Throws, with nothing changed, if they would break an invariant. */
   commit(): void {
     for (const account of this.#accounts.values()) assertSound(account);
     this.#raiseVersions();
@@ -187,7 +187,7 @@ export class Draft {
     for (const closing of this.#closings) this.#addClosed(closing);
   }
 
-  /** A budget's version covers its children: a changed one makes it stale, whichever command has changed it. */
+  /** Raises the versions of changed budgets. A changed child makes the budget stale, whatever changed it. */
   #raiseVersions(): void {
     for (const { agentId, policy, teamId } of this.#accounts.values()) {
       const before = this.ledger.accounts.get(agentId);
@@ -198,12 +198,12 @@ export class Draft {
       if (cap.capCents !== levelOf(this.ledger, teamId).cap.capCents) this.#raiseVersion(null);
   }
 
-  /** Raised once per command, by its own replacement or by the first of its children. */
+  /** Raises a version at most once per command, by its own replacement or by the first of its children. */
   #raiseVersion(teamId: string | null): void {
     const { cap, capChangedAt, recordedCapVersion } = this.level(teamId);
     const before = teamId === null ? this.ledger.project : levelOf(this.ledger, teamId);
     if (cap.version > before.cap.version) return;
-    // The oldest unrecorded change stays due, so that a budget that changes all the time is recorded, too.
+    // The oldest unrecorded change stays due, so that a constantly changing budget is recorded too.
     const isRecorded = recordedCapVersion === cap.version;
     const raised = { ...cap, version: cap.version + 1 };
     this.setLevel(teamId, { cap: raised, capChangedAt: isRecorded ? this.now : capChangedAt });
@@ -249,7 +249,7 @@ export class Draft {
   }
 }
 
-/** Whether nothing of a closed account is left to execute or publish: its outcome is in the records. */
+/** Whether nothing of a closed account is left to execute or publish, since its outcome is in the records. */
 const isFinished = ({ confirmedRevision, open, outbox, revision, status }: Account): boolean =>
   status === "closed" && open.size === 0 && outbox.length === 0 && confirmedRevision >= revision;
 
@@ -264,13 +264,13 @@ const addedTo = (windows: Windows, bounds: WindowBounds, added: PerPeriod): Wind
 const setOpen = (account: Account, payment: StoredPayment, rest: Omit<OpenPayment, "payment">): void =>
   void account.open.set(payment.request.transactionId, { ...rest, payment });
 
-/** A copy that shares what is never changed in place. */
+/** Returns a copy that shares the parts that are never changed in place. */
 function copyOf(account: Account): Account {
   const { open, usage } = account;
   return { ...account, open: new Map(open), usage: { ...usage, day: { ...usage.day } } };
 }
 
-/** Moves a payment's amount between what is held and what is spent; the day's follows only on the day it counts. */
+/** Moves an amount between held and spent; the day's changes only on the day on which the payment counts. */
 function move(usage: Usage, before: StoredPayment | null, after: StoredPayment): void {
   const had = before === null ? NO_MONEY : moneyOf(before);
   const has = moneyOf(after);
@@ -282,7 +282,7 @@ function move(usage: Usage, before: StoredPayment | null, after: StoredPayment):
 
 const isAmount = (mc: number): boolean => Number.isSafeInteger(mc) && mc >= 0;
 
-/** The invariant that no command may break. */
+/** Throws if a total is negative or not an exact integer, an invariant that no command may break. */
 function assertSound({ usage: { reservedMc, spentMc } }: Account): void {
   if (isAmount(reservedMc) && isAmount(spentMc)) return;
   throw new Error(`an account would hold ${String(reservedMc)} and have spent ${String(spentMc)} mc`);

@@ -1,23 +1,23 @@
 import { isArmed, type Rail } from "./payment.ts";
 import type { Account, Ledger, Level, OpenPayment } from "./state.ts";
 
-/** Due times of the effects that the ledger's sweep executes because no process confirmed them in time. */
+/** Due times of effects that the ledger's sweep executes because no process confirmed them in time. */
 
 export interface SweepSettings {
-  /** Age at which an unconfirmed effect is executed by the sweep. */
+  /** Age at which the sweep executes an unconfirmed effect. */
   readonly sweepAfterMs: number;
 }
 
-/** The rails of a paused agent's payments are polled with backoff; this is the longest interval. */
+/** Maximum interval at which the rails of a paused agent's payments are polled, with backoff. */
 const PAUSED_POLL_MAX_MS = 3_600_000;
 
 /**
- * Delay of the ledger's own expiry of a payment on hold, as a multiple of the usual pause. The approval's workflow expires it, but
- * may have been ended by hand, and is never started twice.
+ * Delay of the ledger's own expiry of a held payment, as a multiple of the usual pause. Normally the approval's
+ * workflow expires the payment, but it may have been terminated, and is never started twice.
  */
 const OVERDUE_SWEEPS = 2;
 
-/** Backoff of what keeps failing: the longest pause is 2^5 times the usual one. */
+/** Maximum doublings of the pause after repeated failures. */
 const BACKOFF_DOUBLINGS_MAX = 5;
 
 const pauseMs = ({ failures = 0 }: OpenPayment, { sweepAfterMs }: SweepSettings): number =>
@@ -29,7 +29,7 @@ export function paymentDueAt({ pausedAt }: Account, open: OpenPayment, settings:
   const { sweepAfterMs } = settings;
   if (dueAt !== undefined) return dueAt;
   if (isWithdrawn !== true && pausedAt !== null && payment.phase === "sending") {
-    // A process that began to send it before the pause may have reached the rail, and died; ever less likely.
+    // A process that began sending before the pause may have reached the rail and died, which becomes ever less likely.
     return changedAt + Math.min(Math.max(sweepAfterMs, changedAt - pausedAt), PAUSED_POLL_MAX_MS);
   }
   if (confirmedRevision < payment.revision) return changedAt + pauseMs(open, settings);
@@ -42,7 +42,6 @@ export function paymentDueAt({ pausedAt }: Account, open: OpenPayment, settings:
 const recordDueAt = (account: Account, { sweepAfterMs }: SweepSettings): number =>
   account.confirmedRevision < account.revision ? account.updatedAt + sweepAfterMs : Infinity;
 
-/** Returns the next due time of an account. */
 export function accountDueAt(account: Account, settings: SweepSettings): number {
   let soonest = recordDueAt(account, settings);
   for (const open of account.open.values())
@@ -57,7 +56,6 @@ export const capDueAt = (level: Level, { sweepAfterMs }: SweepSettings): number 
 const AT_ONCE: SweepSettings = { sweepAfterMs: 0 };
 const NO_AGENTS: ReadonlySet<string> = new Set();
 
-/** Something due for the sweep. */
 export type Due =
   | {
       readonly kind: "payment";
@@ -69,8 +67,9 @@ export type Due =
   | { readonly kind: "cap"; readonly teamId: string | null };
 
 /**
- * What is due now, and when something is due next. Scans every account, so it is only called when something is known to be due.
- * `unshared`: agents whose changed accounts no server has been told of, so that none writes their records.
+ * Returns what is due now, and when the next effect is due. Scans every account, so it is only called when something is
+ * known to be due. `unshared`: agents whose changed accounts no server has been told of, so that none writes their
+ * records.
  */
 export function dueNow(
   ledger: Ledger,
@@ -99,7 +98,7 @@ export function dueNow(
   return { due, nextAt };
 }
 
-/** A postponed payment is due again after the usual pause, a failed one after a growing one; `dueAt` is cleared. */
+/** Postpones a payment: by the usual pause if it waits, by a growing one if it failed. Clears `dueAt`. */
 export function postpone(
   account: Account,
   transactionId: string,
@@ -114,8 +113,8 @@ export function postpone(
 }
 
 /**
- * The rail of a payment that has failed has answered others: it is tried again after the usual pause, once. If it fails again,
- * the rail's recovery was not the cause, and its own backoff applies. Answers when it is due; Infinity: as it was.
+ * Retries a failed payment once after the usual pause, because its rail has answered other payments. If it fails again,
+ * the rail was not the cause, and its own backoff applies. Returns the due time; Infinity if unchanged.
  */
 export function expedite(account: Account, transactionId: string, { sweepAfterMs }: SweepSettings): number {
   const open = account.open.get(transactionId);

@@ -2,10 +2,12 @@ import { newestSimilar } from "./closed-keys.ts";
 import type { TransactionStatus } from "./payment.ts";
 import type { Account, Ledger } from "./state.ts";
 
-/** Age up to which an earlier payment of the same rail, recipient and amount makes a new one a possible duplicate. */
+/**
+ * Maximum age of an earlier payment with the same rail, recipient and amount that makes a new one a possible duplicate.
+ */
 export const DUPLICATE_WINDOW_MS = 10 * 60 * 1_000;
 
-/** The statuses of payments that can have a duplicate: those that were not denied, failed or cancelled. */
+/** Statuses of payments that can have a duplicate: neither denied, failed nor cancelled. */
 export const DUPLICATED_STATUSES = [
   "pending",
   "approved",
@@ -16,15 +18,15 @@ export const DUPLICATED_STATUSES = [
 export const canHaveDuplicate = (status: TransactionStatus): boolean =>
   DUPLICATED_STATUSES.some((each) => each === status);
 
-/** Place of the payment that a new one may duplicate. */
+/** Location of the payment that a new one may duplicate. */
 export type PossibleDuplicate =
   | { readonly kind: "open"; readonly transactionId: string }
-  /** A record under this key; only the record has its outcome. */
+  /** A record under this key; only the record shows its outcome. */
   | { readonly kind: "closed"; readonly keyHash: string }
-  /** Possibly a record: keys that recent were evicted. */
+  /** Possibly a record: keys as recent as that were evicted. */
   | { readonly kind: "unknown" };
 
-/** The newest payment that a new one of this fingerprint may duplicate; null: there is none. */
+/** Returns the newest payment that a new one with this fingerprint may duplicate; null if there is none. */
 export function possibleDuplicate(
   { keys }: Pick<Ledger, "keys">,
   account: Account,

@@ -1,13 +1,13 @@
 import type { Payment, RailFailure } from "./payment.ts";
 
-/** The outcome of a payment without a valid proof that the service accepted it. */
+/** Outcome of a payment without a valid proof that the service accepted it. */
 export const FORGED = {
   status: "failed",
   code: "RAIL_UNAVAILABLE",
   reason: "It was not decided on through this service, so nothing was paid.",
 } as const satisfies { readonly status: "failed" } & RailFailure;
 
-/** The payment as recorded where the named person's proof is invalid: without the name. */
+/** Returns the payment without the resolver's name, to be recorded if that person's proof is invalid. */
 export function withoutResolver(payment: Payment): Payment {
   const { approval, denial } = payment;
   if (approval === null) return payment;

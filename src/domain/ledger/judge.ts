@@ -19,9 +19,9 @@ import { changePolicy, followAgent, openAccount, setAccountStatus, stopAccounts 
 import type { Ledger } from "./state.ts";
 
 /**
- * Judges one command against all levels at once, and puts what it decides into force; `now` is the ledger's time in epoch
- * milliseconds. Refusals are replies. A command that throws has changed nothing, and is answered `failed`: it must never fail
- * what comes with it, nor be judged again and again.
+ * Judges one command against all levels at once, and commits its decision. `now` is the ledger's time in epoch
+ * milliseconds. Refusals are replies. A command that throws changes nothing and is answered `failed`: it must neither
+ * fail the commands beside it nor be judged again and again.
  */
 export function judge(ledger: Ledger, command: LedgerCommand, now: number): LedgerReply {
   const draft = new Draft(ledger, now);

@@ -6,7 +6,7 @@ import type { Ledger } from "./state.ts";
 import { keptIncreases } from "./increases.ts";
 import { amountsOf, type SpendLimit } from "./windows.ts";
 
-/** Budgets of the project and its teams, each replaced whole, in one decision. */
+/** Budgets of the project and its teams. Each is replaced as a whole, in one decision. */
 
 export function replaceProject(draft: Draft, command: CommandOf<"replace_project">): LedgerReply {
   const { capCents, spendLimits, teams, version } = command;
@@ -21,7 +21,7 @@ export function replaceProject(draft: Draft, command: CommandOf<"replace_project
   return { kind: "replaced", version: version + 1, caps };
 }
 
-/** The team's cap, and the budgets of its agents. An agent that was archived meanwhile is passed over. */
+/** Replaces the team's cap and the budgets of its agents. Skips agents that were archived meanwhile. */
 export function replaceTeam(draft: Draft, command: CommandOf<"replace_team">): LedgerReply {
   const { agents, capCents, spendLimits, teamId, version } = command;
   const { cap } = draft.level(teamId);
@@ -44,7 +44,7 @@ function setCap(
   return { teamId, cap };
 }
 
-/** The record of the project shows its calendar beside its cap, and is written with it. */
+/** Replaces the calendar. The project's record shows it beside the cap and is written with it. */
 export function replaceCalendar(draft: Draft, command: CommandOf<"replace_calendar">): LedgerReply {
   const { kind: _kind, requestId: _requestId, version, ...settings } = command;
   const { bounds, ledger, now } = draft;
@@ -57,7 +57,7 @@ export function replaceCalendar(draft: Draft, command: CommandOf<"replace_calend
   return { kind: "calendar", before, calendar, caps: [{ teamId: null, cap, calendar }] };
 }
 
-/** The calendar as a project's record shows it. */
+/** Returns the calendar as the project's record shows it. */
 export const recordedCalendar = ({ calendar }: Ledger): Pick<RecordedCap, "calendar"> =>
   calendar.version === UTC_CALENDAR.version ? {} : { calendar };
 
@@ -80,7 +80,7 @@ function setBudget(draft: Draft, teamId: string, agentId: string, budgetCents: n
   draft.touch(account);
 }
 
-/** The agent's account, as `followRules` does a level. */
+/** Raises the rules version of an agent's account, as `followRules` does for a level. */
 export function followRestrictions(
   draft: Draft,
   { agentId, version }: CommandOf<"follow_restrictions">,

@@ -12,10 +12,10 @@ import type { LimitUse } from "./thresholds.ts";
 
 const DAY_MS = 86_400_000;
 
-/** A limit of what may be used, as it is now, and its use. */
+/** A limit on amounts, with its present value and use. */
 export type StandingLimit = Omit<LimitUse, "addedMc">;
 
-/** All limits of amounts over an account, but for that of one payment. */
+/** Returns all limits on amounts over an account, except the limit per payment. */
 export function standingLimits(
   ledger: Ledger,
   { policy, teamId, usage }: Account,
@@ -74,7 +74,9 @@ const windowedLimits = (
 
 export const EXPLAINED_LIMITS = [...BREACH_LIMITS, "hourly_velocity", "daily_velocity"] as const;
 
-/** A limit as a payment was decided by it: its value and its use before the payment, in cents or payments. */
+/**
+ * A limit by which a payment was decided: its value, and its use before the payment, in cents or number of payments.
+ */
 export type LimitThen = readonly [
   level: LimitUse["level"],
   limit: (typeof EXPLAINED_LIMITS)[number],
@@ -82,7 +84,7 @@ export type LimitThen = readonly [
   used: number,
 ];
 
-/** All limits over an account, `standing` among them. */
+/** Returns all limits over an account, including `standing`. */
 export function limitsThen(
   { policy, usage }: Account,
   standing: readonly StandingLimit[],
@@ -104,7 +106,7 @@ export function limitsThen(
   ];
 }
 
-/** A payment that becomes something else. `before` null: it is new. */
+/** A change of a payment; `before` is null for a new one. */
 interface ChangedPayment {
   readonly before: StoredPayment | null;
   readonly after: StoredPayment;
@@ -112,13 +114,13 @@ interface ChangedPayment {
   readonly now: number;
 }
 
-/** All limits of amounts over an account before a payment's change, and what the change adds to each. */
+/** Returns all limits on amounts before a payment's change, with the amount that the change adds to each. */
 export function limitUses(ledger: Ledger, account: Account, change: ChangedPayment): readonly LimitUse[] {
   const { bounds, now } = change;
   return withAdded(standingLimits(ledger, account, bounds, now), account, change);
 }
 
-/** Adds to limits that are known what a payment's change adds to each. */
+/** Returns known limits with the amount that a payment's change adds to each. */
 export function withAdded(
   standing: readonly StandingLimit[],
   account: Account,

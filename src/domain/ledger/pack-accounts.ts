@@ -19,15 +19,16 @@ import {
 import { NO_WINDOWS, type SpendLimit, type Windows } from "./windows.ts";
 
 /**
- * The packed form of what every account and every remembered key has, in bits (`bits.ts`). `packedAt`: the time of the pack, which
- * times are near to; counts that have expired by then are left out.
+ * Packed form of accounts and remembered keys, in bits (`bits.ts`). `packedAt` is the time of the pack, which times are
+ * coded relative to; counts that have expired by then are omitted.
  */
 
 const STATUSES: readonly AccountStatus[] = ["active", "paused", "closed"];
 
 /**
- * An account but for what few have. `windowsAt`: the instant that its windows are as of. A coder that reads leaves `open`, `outbox`, `grant` and `pausedAt` as they are given. One literal makes the
- * result, since objects that are spread from others are slow to read and large.
+ * Codes an account without its rare fields. `windowsAt` is the instant of its windows. A reader keeps `open`, `outbox`,
+ * `grant` and `pausedAt` as given. The result is one object literal, since objects spread from others are slow to read
+ * and large.
  */
 export function codeAccount(coder: Coder, account: Account, packedAt: number, windowsAt: number): Account {
   const agentId = coder.token(account.agentId);
@@ -72,7 +73,7 @@ export function codeAccount(coder: Coder, account: Account, packedAt: number, wi
   };
 }
 
-/** A number that is another one most of the time. */
+/** Codes a number that mostly equals `expected`. */
 const near = (coder: Coder, value: number, expected: number): number =>
   expected + unfolded(coder.small(folded(value - expected)));
 
@@ -81,7 +82,7 @@ const codeSigned = (coder: Coder, value: number): number => unfolded(coder.numbe
 const codeNullable = (coder: Coder, value: number | null): number | null =>
   coder.flag(value !== null) ? coder.number(value ?? 0) : null;
 
-/** Most agents have the key that they were created with, whose id follows from theirs. */
+/** Codes a key id. Most agents have the key that they were created with, whose id follows from the agent's. */
 function codeKeyId(coder: Coder, keyId: string | null, agentId: string): string | null {
   if (!coder.flag(keyId !== null)) return null;
   const firstId = firstKeyId(agentId);
@@ -115,7 +116,7 @@ function codeIncreases(coder: Coder, { increases = [] }: Increased, packedAt: nu
 
 const UNREAD_INCREASE: Increase = { id: "", limit: "daily_spend", cents: 0, endsAt: 0 };
 
-/** In the order of periods. */
+/** Codes limits in the order of periods. */
 function codeSpendLimits(coder: Coder, limits: readonly SpendLimit[]): readonly SpendLimit[] {
   if (!coder.flag(limits.length > 0)) return [];
   return PERIODS.flatMap((period) => {
@@ -125,7 +126,7 @@ function codeSpendLimits(coder: Coder, limits: readonly SpendLimit[]): readonly 
   });
 }
 
-/** Amounts that people choose: a few digits and zeros. */
+/** Codes an amount chosen by a person: a few digits and zeros. */
 function codeRound(coder: Coder, cents: number): number {
   let [digits, zeros] = [cents, 0];
   for (; digits > 0 && digits % 10 === 0; digits /= 10) zeros += 1;
@@ -148,7 +149,7 @@ function codeUsage(coder: Coder, usage: Usage, packedAt: number, windowsAt: numb
   return usageOf({ spentMc, reservedMc, day, windows, windowsMs }, packed);
 }
 
-/** Most amounts are those of the next longer period, a young account's those of all it has used, and many are 0. */
+/** Codes windows: an amount mostly equals the next longer period's or the total, and many are 0. */
 function codeWindows(coder: Coder, { at, mc }: Windows, usedMc: number, windowsAt: number): Windows {
   if (!coder.flag(at > 0)) return NO_WINDOWS;
   const coded: number[] = [];
@@ -161,16 +162,16 @@ function codeWindows(coder: Coder, { at, mc }: Windows, usedMc: number, windowsA
   return { at: windowsAt, mc: coded.toReversed() };
 }
 
-/** Counts in bits of their own, as of the time at which they were packed; empty: there are none. */
+/** Counts in separate bits, as of the time at which they were packed; empty bits for no counts. */
 interface PackedCounts {
   readonly asOf: number;
   readonly bits: string;
 }
 
-/** Counts that nothing has read since they were unpacked: carried over as they are, since reading and packing them is most of a roll-over. */
+/** Counts not read since they were unpacked: copied, since recoding them is most of a roll-over. */
 const unread = new WeakMap<Usage, PackedCounts>();
 
-/** Age from which counts are packed anew, without those that have expired. */
+/** Age at which counts are packed again, without expired ones. */
 const REPACKED_MS = DAY_MS;
 
 function packedCountsOf(usage: Usage, packedAt: number): PackedCounts {
@@ -192,7 +193,7 @@ function codePacked(coder: Coder, { asOf, bits }: PackedCounts, packedAt: number
   };
 }
 
-/** Usage whose counts are read from their bits when they are asked for. */
+/** Returns usage whose counts are decoded on first read. */
 function usageOf(
   { day, reservedMc, spentMc, windows, windowsMs }: Omit<Usage, "counts">,
   packed: PackedCounts,
@@ -228,7 +229,7 @@ function codeDay(coder: Coder, { amountMc, count, date }: Usage["day"], packedAt
   };
 }
 
-/** Amounts are whole cents, but for prices below a cent. Only a day's can be negative. */
+/** Codes an amount, mostly whole cents. Only a day's amount can be negative. */
 function codeMc(coder: Coder, mc: number): number {
   const cents = codeSigned(coder, Math.floor(mc / MC_PER_CENT));
   const rest = mc - Math.floor(mc / MC_PER_CENT) * MC_PER_CENT;
@@ -237,14 +238,13 @@ function codeMc(coder: Coder, mc: number): number {
 
 const COUNT_ORDER = 4;
 
-/** A bucket of counts, and its width. */
 interface Bucket {
   readonly at: number;
   readonly count: number;
   readonly width: number;
 }
 
-/** The newest first: how many of the newer bucket's widths each is from it, and how its count differs from that one's. */
+/** Codes counts, newest first: the distance in the newer bucket's widths, and the counts' difference. */
 function codeCounts(
   coder: Coder,
   counts: readonly Counted[],
@@ -265,7 +265,7 @@ function codeCounts(
     let { width } = newer;
     while (2 * width <= mostWidth && bucketEnd(at, 2 * width) === at) width *= 2;
     const expected = newer.count > 1 ? Math.min(newer.count * (width / newer.width), MOST_EXPECTED) : 1;
-    // Counts differ by about the root of what is expected.
+    // Counts deviate by about the square root of the expected count.
     const order = (32 - Math.clz32(expected)) >> 1;
     const count =
       expected + unfolded(coder.small(folded((given === undefined ? 0 : given[1]) - expected), order));
@@ -277,7 +277,7 @@ function codeCounts(
 
 const MOST_EXPECTED = 1_000_000;
 
-/** A key of a closed payment, and the agent's place among the accounts. */
+/** Key of a closed payment, and its agent's index among the accounts. */
 export interface CodedKey {
   readonly place: number;
   readonly keyHash: string;
@@ -286,7 +286,7 @@ export interface CodedKey {
 
 export const UNREAD_KEY: CodedKey = { place: 0, keyHash: "", key: [0, 0, null] };
 
-/** `closedOf`: how many payments the agent at a place has closed. */
+/** `closedOf` returns how many payments the agent at an index has closed. */
 export function codeKey(
   coder: Coder,
   { key, keyHash, place }: CodedKey,

@@ -13,8 +13,9 @@ import { levelsBytes, weightIn } from "./weight.ts";
 import { boundsNow, fullMinute, NO_WINDOWS, type Windows, windowsAsOf } from "./windows.ts";
 
 /**
- * A ledger as it is carried over to a new run: plain data, and as little of it as says everything. What every account has is
- * written in bits (`pack-accounts.ts`), so ten thousand of them stay small; the rest is left out where it is as in a new account.
+ * A ledger as carried over to a new run: minimal plain data. What every account has is written in bits
+ * (`pack-accounts.ts`), so that ten thousand accounts stay small; other fields are omitted if they have a new account's
+ * values.
  */
 export interface PackedLedger {
   readonly schemaVersion: 1;
@@ -23,19 +24,19 @@ export interface PackedLedger {
   readonly projectId: string;
   readonly revision: number;
   readonly recordedRevision: number;
-  /** Left out: none was set. */
+  /** Missing if none was set. */
   readonly calendar?: Calendar;
   readonly project: PackedLevel;
   readonly teams: readonly PackedTeam[];
-  /** Accounts team by team, and then the keys of closed payments in the order of closing. */
+  /** Accounts team by team, then the keys of closed payments in closing order. */
   readonly bits: string;
   readonly texts: readonly string[];
-  /** Counts of accounts, each in bits of its own. */
+  /** Counts of accounts, each in separate bits. */
   readonly counts: string;
   readonly keyCount: number;
-  /** Left out: no key was evicted. */
+  /** Missing if no key was evicted. */
   readonly evictedCreatedAt?: number;
-  /** The rest of some accounts, by their place. */
+  /** Rare fields of accounts, by index. */
   readonly more: readonly (readonly [place: number, more: PackedRest])[];
   readonly replies: readonly (readonly [requestId: string, ...CachedReply])[];
   readonly droppedAccounts: number;
@@ -54,7 +55,6 @@ interface PackedLevel {
 
 interface PackedTeam extends PackedLevel {
   readonly teamId: string;
-  /** Number of its accounts. */
   readonly accounts: number;
 }
 
@@ -89,7 +89,7 @@ export function packLedger(ledger: Ledger, packedAt: number): PackedLedger {
   }
   const accounts = [...teams.keys()].flatMap((teamId) => ofTeams.get(teamId) ?? []);
   const writer = new BitWriter();
-  // As of what was counted last: if the clock goes back, all of it still counts.
+  // As of the last counted instant: if the clock goes back, all amounts still count.
   const bounds = boundsNow(ledger, 0);
   for (const account of accounts) {
     account.usage.windows = windowsAsOf(account.usage.windows, bounds);
@@ -237,7 +237,7 @@ const unpackLevel = ({
   capChangedAt,
 });
 
-/** A field that is not as it is in a new account. */
+/** Returns a field unless it has a new account's value. */
 function unlessDefault<K extends string, V>(name: K, value: V, usual: V): Partial<Record<K, V>>;
 function unlessDefault(name: string, value: unknown, usual: unknown): Record<string, unknown> {
   return value === usual ? {} : { [name]: value };

@@ -4,7 +4,7 @@ import type { Draft } from "./draft.ts";
 import { AGENT_PAUSED, disarmed, isArmed, perRail } from "./payment.ts";
 import type { Account, OpenPayment } from "./state.ts";
 
-/** Replies to a process that is about to send a payment, or to send it again after it was reverted on its rail. */
+/** Replies to a process that is about to send a payment, or to resend one that its rail reverted. */
 export function requestPermission(
   draft: Draft,
   { agentId, transactionId }: CommandOf<"request_permission">,
@@ -21,7 +21,7 @@ function permissionOf({ revision, status }: Account, { isWithdrawn }: OpenPaymen
   return status === "paused" ? { kind: "wait", fence: revision } : { kind: "send", permit: revision };
 }
 
-/** The fence that has to be laid before the agent's stop is answered; null: nothing is on its way, or it was resumed since. */
+/** Returns the fence to lay before a stop is answered; null if nothing is in flight, or after a resume. */
 export function fenceOf({ open, revision, status }: Account): Fence | null {
   if (status === "active") return null;
   const requests = [...open.values()].flatMap(({ payment }) =>
@@ -33,7 +33,7 @@ export function fenceOf({ open, revision, status }: Account): Fence | null {
   return { fence: revision, payments: perRail(idsOn) };
 }
 
-/** Withdraws what was decided and not sent. Armed payments end at once, and their cards are closed next. */
+/** Withdraws payments that are decided and not sent. Armed payments end at once, and their cards are closed next. */
 export function withdrawOpen(draft: Draft, account: Account): void {
   const { now } = draft;
   for (const [id, each] of account.open) {
@@ -51,7 +51,7 @@ export function markWithdrawn({ open }: Account, now: number): void {
   }
 }
 
-/** Makes payments that waited for the agent to be resumed due at once. */
+/** Makes payments due at once that waited for the agent's resume. */
 export function wakeOpen({ open }: Account, now: number): void {
   for (const [id, each] of open) open.set(id, woken(each, now));
 }

@@ -21,9 +21,10 @@ import { warningsOf, withWarnings } from "./thresholds.ts";
 import { boundsNow } from "./windows.ts";
 
 /**
- * Judges a payment at all three levels at once, and holds its amount at all of them. In this order: is the caller's copy of the
- * agent current, was the idempotency key used before, may this agent key pay, do the records have to be checked first, was it
- * judged by the newest rules and restrictions, is there capacity, and then restrictions, policy, caps and rules.
+ * Judges a payment at all three levels at once and holds its amount at all of them. Checks, in this order: whether the
+ * caller's copy of the agent is current, whether the idempotency key was used before, whether this key may pay, whether
+ * the records have to be checked first, whether the newest rules and restrictions were used, and whether there is
+ * capacity; then restrictions, policy, caps and rules.
  */
 export function pay(draft: Draft, command: CommandOf<"pay">): LedgerReply {
   const { ledger, now } = draft;
@@ -35,7 +36,7 @@ export function pay(draft: Draft, command: CommandOf<"pay">): LedgerReply {
   if (known !== null) return known;
   if (account.status === "closed") return { kind: "no_account" };
   if (account.keyId !== keyId) return { kind: "inactive_key" };
-  // The records have to be checked as far as keys were evicted, and with them for similar payments.
+  // The records have to be checked as far as keys were evicted, which includes the check for similar payments.
   if (account.evictedThrough > recordsCheckedThrough)
     return { kind: "records_check_required", closed: account.closed };
   if (!judgedByNewestRules(draft, account, request.rulesVersions)) return { kind: "stale_rules" };
@@ -57,7 +58,7 @@ export function pay(draft: Draft, command: CommandOf<"pay">): LedgerReply {
   return { kind: "decided", decision, permit, ...(duplicate === null ? {} : { duplicate }) };
 }
 
-/** A server that has just read the agent's record has checked its key and status; no other may act on a stale copy. */
+/** Whether the caller has just read the agent's record, and so checked key and status, or its copy is current. */
 function isCacheCurrent(
   account: Account | undefined,
   { keyId, cachedAgentRevision }: CommandOf<"pay">,
@@ -82,7 +83,10 @@ function replayOf(
   return null;
 }
 
-/** A payment judged by newer rules than the ledger knows raises the ledger's version: none is judged by older ones from now on. */
+/**
+ * Whether a payment was judged by the newest rules. Newer ones than the ledger knows raise the ledger's version, so
+ * that older ones judge no payment any more.
+ */
 export function judgedByNewestRules(
   draft: Draft,
   account: Account,
@@ -99,16 +103,15 @@ export function judgedByNewestRules(
   return true;
 }
 
-/** The assessment of a payment. */
 export interface Assessment {
   readonly denial: Denial | null;
-  /** The types of the rules that require approval; empty: none. */
+  /** Types of the rules that require approval; empty if none. */
   readonly flaggedByRuleTypes: readonly string[];
-  /** The types of rules in the shadow that would have. */
+  /** Types of the shadow rules that would require approval. */
   readonly wouldHaveFlagged: readonly string[];
 }
 
-/** The parts of a payment that its fingerprint is derived from, and its rules. */
+/** Fields of a payment that its fingerprint is derived from, and its rules. */
 export interface AssessedPayment {
   readonly rail: Rail;
   readonly recipient: string;
@@ -119,8 +122,8 @@ export interface AssessedPayment {
 }
 
 /**
- * The verdict on a payment, and nothing else: the same code decides a payment and answers a dry run. Against status, restrictions,
- * limits, caps, threshold and rules, in this order; what is denied is flagged by nothing.
+ * Assesses a payment without any effect; the same code decides payments and answers dry runs. Checks status,
+ * restrictions, limits, caps, threshold and rules, in this order; a denied payment is not flagged.
  */
 export function assess(
   ledger: Ledger,
@@ -152,13 +155,13 @@ export function assess(
 const latest = (one: number | null, other: number | null): number | null =>
   one === null || other === null ? (one ?? other) : Math.max(one, other);
 
-/** Returns when the newest payment with this fingerprint was made, denied ones excluded. */
+/** Returns when the newest payment with this fingerprint was made, excluding denied ones. */
 function newestSimilarAt({ keys }: Ledger, account: Account, fingerprint: string): number | null {
   const newest = newestSimilar(keys, account, fingerprint, (status) => status !== "denied");
   return newest?.createdAt ?? null;
 }
 
-/** Why an account of this status pays nothing; null: it may. */
+/** Returns the denial for an account's status; null if it may pay. */
 export function statusDenial({ status }: Account): Denial | null {
   if (status === "active") return null;
   return status === "paused" ? AGENT_PAUSED : AGENT_ARCHIVED;
@@ -187,7 +190,7 @@ function decisionOf(
   };
 }
 
-/** The decision with the thresholds that the payment's hold crosses. */
+/** Adds warnings for the thresholds that the payment's hold crosses. */
 function withThresholds(
   { bounds, now }: Draft,
   account: Account,
@@ -221,7 +224,7 @@ function newApproval(
   };
 }
 
-/** The ledger's payment, composed of the submitted request and the decision that came back. */
+/** Composes the ledger's payment from the submitted request and the returned decision. */
 export function decidedPayment(request: Payment["request"], decision: PaymentDecision): Payment {
   const {
     approval,

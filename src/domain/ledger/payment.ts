@@ -26,14 +26,13 @@ export const SETTLES_ON: Readonly<Record<Rail, "processor" | "chain">> = {
   wallet: "chain",
 };
 
-/** The rail of agents' wallets: contracts on the chain that hold money and limits. */
+/** Rail of agents' wallets: contracts on the chain that hold money and limits. */
 export const WALLET_RAIL = "wallet" satisfies Rail;
 
-/** The protocols by which shops on the web are paid. */
+/** Protocols by which shops on the web are paid. */
 export const PROTOCOLS = ["x402/2", "x402/1", "mpp"] as const;
 export type Protocol = (typeof PROTOCOLS)[number];
 
-/** Something for each rail. */
 export const perRail = <T>(make: (rail: Rail) => T): Readonly<Record<Rail, T>> => ({
   card: make("card"),
   wallet: make("wallet"),
@@ -42,40 +41,40 @@ export const perRail = <T>(make: (rail: Rail) => T): Readonly<Record<Rail, T>> =
 export type TransactionStatus = "approved" | "pending" | "denied" | "failed" | "reversed" | "expired";
 export type ApprovalResolution = "approved" | "executing" | "denied" | "failed" | "expired";
 
-/** The texts of a payment that a client chooses. */
+/** Texts of a payment that the client chooses. */
 export interface PaymentTexts {
-  /** The merchant of a card payment, the address of a wallet payment. */
+  /** Merchant of a card payment, address of a wallet payment. */
   readonly recipient: string;
   readonly purpose: string;
-  /** The URL that is paid for; only of a purchase. */
+  /** URL that is paid for; only of a purchase. */
   readonly resource?: string;
 }
 
-/** The facts of a payment as the server took them in. Ids are made by the server: a workflow's would repeat. */
+/** Facts of a payment as the server accepted them. The server creates the ids: a workflow's would repeat. */
 export interface PaymentRequest extends PaymentTexts {
   readonly transactionId: string;
   /** Used only if the payment is held. */
   readonly approvalId: string;
-  /** Hash of the idempotency key, and of the payload it came with. */
+  /** Hash of the idempotency key. `payloadHash` is that of the payload sent with it. */
   readonly keyHash: string;
   readonly payloadHash: string;
   readonly rail: Rail;
   readonly amountMc: number;
   readonly currency: "USD";
   readonly merchantCategory: string | null;
-  /** The protocol of the shop's offer; only of a purchase. */
+  /** Protocol of the shop's offer; only of a purchase. */
   readonly protocol?: Protocol;
-  /** Hash of rail, recipient as it is compared, and amount; a workflow can't make one. */
+  /** Hash of rail, recipient as compared, and amount; a workflow can't compute it. */
   readonly fingerprint: string;
-  /** Proof that the service accepted it: only the service can make one. */
+  /** Proof that the service accepted the request; only the service can make one. */
   readonly proof: string;
-  /** Versions of the rules and restrictions that judged the payment; absent if none were ever set. */
+  /** Versions of the rules and restrictions that judged the payment; missing if none were ever set. */
   readonly rulesVersions?: RulesVersions;
 }
 
 /**
- * Versions of the rules and restrictions over a payment, each level's raised by either; null: there are none. An agent
- * has restrictions alone.
+ * Versions of the rules and restrictions over a payment; each level's is raised by either, and null if there are none.
+ * An agent has only restrictions.
  */
 export interface RulesVersions {
   readonly project: number | null;
@@ -83,7 +82,7 @@ export interface RulesVersions {
   readonly agent: number | null;
 }
 
-/** The agent's budget at the moment its payment was put on hold, that payment's reservation included. */
+/** The agent's budget when its payment was put on hold, including that payment's reservation. */
 export interface BudgetContext {
   readonly budgetCents: number;
   readonly spentCents: number;
@@ -105,7 +104,7 @@ export interface Approval {
   readonly resolvedAt: number | null;
   readonly resolvedBy: Resolver | null;
   readonly feedback: string | null;
-  /** Proof that `resolvedBy` decided so. Only where a person did. */
+  /** Proof that `resolvedBy` decided so; only for a person's decision. */
   readonly proof?: string;
   /** The named person did not make this decision. Only in records, never in a ledger. */
   readonly isForged?: true;
@@ -114,15 +113,14 @@ export interface Approval {
 }
 
 /**
- * The phase of a payment between decision and end: `held` waits for a person; `sending` is decided, its rail is to be called;
- * `following` was sent and may still change on its rail; `done` changes no more.
+ * Phase of a payment: `held` waits for a person; `sending` is decided, and its rail is to be called; `following` was
+ * sent and may still change on its rail; `done` is final.
  */
 export type PaymentPhase = "held" | "sending" | "following" | "done";
 
-/** The card that was made for a payment. */
 export interface PaymentCard {
   readonly last4: string;
-  /** Epoch milliseconds. Until then it waits for its first authorization. */
+  /** Epoch milliseconds up to which the card waits for its first authorization. */
   readonly readyUntil: number;
 }
 
@@ -131,13 +129,13 @@ export interface Payment {
   /** Position among the agent's payments, from 1. */
   readonly sequence: number;
   readonly createdAt: number;
-  /** The instant that it is counted at: when it was created, or the newest instant counted before, where the clock went back. */
+  /** Instant that counts: the creation or, if the clock went back, the newest instant counted before. */
   readonly countedAt: number;
-  /** UTC date on which its amount is counted. */
+  /** UTC date on which the amount is counted. */
   readonly day: string;
   /**
-   * Instant at which it counts in the windows of spend limits, where that is not when it was created: it was approved later, or the clock
-   * went back.
+   * Instant at which the payment counts in the windows of spend limits, if other than its creation: its approval, or a
+   * later instant because the clock went back.
    */
   readonly windowAt?: number;
   readonly status: TransactionStatus;
@@ -148,25 +146,25 @@ export interface Payment {
   readonly approval: Approval | null;
   readonly onChainTxHash: string | null;
   readonly chainCaip2: string | null;
-  /** The shop's receipt; only of a purchase. */
+  /** Receipt of the shop; only of a purchase. */
   readonly receipt?: string;
-  /** Only of a payment that its network asks for. */
+  /** Only of a payment for which its network requests authorizations. */
   readonly card?: PaymentCard;
-  /** Null until its network has charged it, or was asked to. */
+  /** Null until the network has charged the payment or requested an authorization. */
   readonly books: Books | null;
   /** Version of the agent's policy at the decision. */
   readonly policyVersion: number;
-  /** Limits that it has brought to a threshold; only in a ledger, and until they are published. */
+  /** Limits that the payment brought to a threshold; only in a ledger, until published. */
   readonly warnings?: readonly Warning[];
-  /** Types of rules in the shadow that would have flagged it; left out: none. */
+  /** Types of shadow rules that would have flagged the payment; missing if none. */
   readonly wouldHaveFlagged?: readonly string[];
-  /** All limits as it was decided by them; only in a ledger, and until they are published. */
+  /** All limits by which the payment was decided; only in a ledger, until published. */
   readonly limits?: readonly LimitThen[];
   /** Raised by every change; a projection never replaces a higher revision by a lower one. */
   readonly revision: number;
 }
 
-/** A payment as its ledger has it. The ledger keeps its texts only until their record is known to be written: then they are null. */
+/** A payment as stored in its ledger. The texts are null once their record is known to be written. */
 export interface StoredPayment extends Omit<Payment, "request"> {
   readonly request: Omit<PaymentRequest, keyof PaymentTexts> & {
     readonly [K in "recipient" | "purpose"]: PaymentTexts[K] | null;
@@ -180,21 +178,21 @@ export function withoutTexts(payment: StoredPayment): StoredPayment {
   return { ...payment, request: { ...rest, recipient: null, purpose: null } };
 }
 
-/** A payment whose warnings and limits are published. */
+/** Returns a payment without its warnings and limits, once they are published. */
 export function withoutPublished(payment: StoredPayment): StoredPayment {
   if (payment.warnings === undefined && payment.limits === undefined) return payment;
   const { limits: _limits, warnings: _warnings, ...rest } = payment;
   return rest;
 }
 
-/** The payment with the texts of its record; the same object where it has its own. */
+/** Returns the payment with the texts of its record; the same object if it has its own. */
 export function withTexts(payment: StoredPayment, recorded: PaymentTexts): Payment {
   if (hasTexts(payment)) return payment;
   const { resource: _unset, ...rest } = payment.request;
   return { ...payment, request: { ...rest, ...textsIn(recorded) } };
 }
 
-/** The texts of a payment, or of anything that has them. */
+/** Returns only the texts of a payment. */
 export const textsIn = ({ purpose, recipient, resource }: PaymentTexts): PaymentTexts => ({
   recipient,
   purpose,
@@ -204,42 +202,39 @@ export const textsIn = ({ purpose, recipient, resource }: PaymentTexts): Payment
 export const hasTexts = (payment: StoredPayment): payment is Payment =>
   payment.request.recipient !== null && payment.request.purpose !== null;
 
-/** A payment's trace on a chain; known as soon as its transaction is recorded. */
+/** A payment's trace on a chain, known as soon as its transaction is recorded. */
 export interface OnChain {
   readonly txHash: string;
-  /** CAIP-2, `eip155:<chain id>`. */
+  /** CAIP-2, such as `eip155:<chain id>`. */
   readonly chainCaip2: string;
 }
 
-/** The evidence of a payment. */
 interface Trace {
   readonly onChain?: OnChain;
-  /** The shop's receipt. */
+  /** Receipt of the shop. */
   readonly receipt?: string;
 }
 
-/** Why a payment failed on its rail. */
 export interface RailFailure {
   readonly code: RailFailureCode;
   readonly reason: string;
 }
 
-/** The outcome of a payment on its rail. */
 export type RailOutcome =
   /** Charged in full. */
   | ({ readonly status: "settled" } & Trace)
-  /** Accepted, and not charged in full: the ledger books what the network reports before anything is recorded. */
+  /** Accepted but not charged in full: the ledger books the network's reports before anything is recorded. */
   | { readonly status: "charged"; readonly books: readonly RailBooks[] }
   | ({ readonly status: "pending" } & Trace)
-  /** Nothing is charged yet: the network asks before it charges the card. */
+  /** Not charged yet: the network requests an authorization before it charges the card. */
   | { readonly status: "armed"; readonly card: PaymentCard }
   | ({ readonly status: "failed"; readonly onChain?: OnChain } & RailFailure)
-  /** The rail does not have it and never will: it was withdrawn before the rail accepted it. */
+  /** The rail does not have the payment and never will: it was withdrawn before the rail accepted it. */
   | { readonly status: "withheld" };
 
 export const AGENT_PAUSED: Denial = { code: "AGENT_PAUSED", reason: "The agent is paused.", details: null };
 
-/** A change of a payment, which leaves its request as it is. */
+/** A change of a payment, which leaves its request unchanged. */
 type Change = Partial<Omit<Payment, "request">>;
 
 /** Returns where a payment's money is. The totals of every level follow from this alone. */
@@ -248,14 +243,14 @@ export function moneyOf({ books, request, status }: MoneyHolder): Money {
   return status === "pending" ? { heldMc: request.amountMc, spentMc: 0 } : NO_MONEY;
 }
 
-/** The parts of a payment that say where its money is. */
+/** Fields of a payment that tell where its money is. */
 export type MoneyHolder = Pick<StoredPayment, "books" | "status"> & {
   readonly request: Pick<PaymentRequest, "amountMc">;
 };
 
 export const totalOf = ({ heldMc, spentMc }: Money): number => heldMc + spentMc;
 
-/** Null: its network has nothing of it. */
+/** Returns a payment's stage; null if its network has nothing of it. */
 export function stageOf({
   books,
   card,
@@ -267,13 +262,13 @@ export function stageOf({
   return phase === "done" ? "released" : "authorized";
 }
 
-/** Whether the payment has a card, and nothing was granted on it yet. */
+/** Whether the payment has a card on which nothing was granted yet. */
 export const isArmed = (payment: StoredPayment): boolean =>
   payment.phase === "following" && payment.card !== undefined && isUncharged(payment);
 
 /**
- * The payment after its rail has answered. Pure and idempotent: an outcome that says nothing new, or that comes too
- * late, gives the same object back. A terminal status never changes, but `approved` to `reversed`.
+ * Returns the payment after its rail's outcome. Pure and idempotent: returns the same object for an outcome that is not
+ * new or comes too late. A terminal status never changes, except from `approved` to `reversed`.
  */
 export function settle<P extends StoredPayment>(payment: P, outcome: RailOutcome, now: number): P {
   if (payment.phase !== "sending" && payment.phase !== "following") return payment;
@@ -299,7 +294,7 @@ const isUncharged = ({ books, status }: StoredPayment): boolean =>
 const accepted = <P extends StoredPayment>(payment: P, trace: Change): P =>
   payment.phase === "sending" ? onRail(payment, { phase: "following", ...trace }) : payment;
 
-/** Ends an armed payment without a charge, by its ledger's decision: its card is closed afterwards. */
+/** Ends an armed payment without a charge, by its ledger's decision. Its card is closed afterwards. */
 export const disarmed = <P extends StoredPayment>(payment: P, denial: Denial, now: number): P => ({
   ...payment,
   status: denial.code === NOT_CHARGED.code ? "failed" : "denied",
@@ -310,7 +305,9 @@ export const disarmed = <P extends StoredPayment>(payment: P, denial: Denial, no
   revision: aboveRail(payment),
 });
 
-/** Decided, and never sent: the agent was paused, and its key revoked or the agent archived. */
+/**
+ * Ends a decided payment that was never sent, because the agent was paused and its key revoked or the agent archived.
+ */
 const withheld = <P extends StoredPayment>(payment: P, now: number): P =>
   onRail(payment, {
     status: "denied",
@@ -320,7 +317,9 @@ const withheld = <P extends StoredPayment>(payment: P, now: number): P =>
     approval: resolve(payment, "failed"),
   });
 
-/** Whether it was let through at first, and released since: what is denied at once never has a later revision by that. */
+/**
+ * Whether the payment was accepted first and released later. A payment that is denied at once has no later revision.
+ */
 export const isWithheld = ({ denial, revision, status }: Payment): boolean =>
   status === "denied" && denial?.code === "AGENT_PAUSED" && revision > 1;
 
@@ -329,7 +328,7 @@ function settled<P extends StoredPayment>(
   outcome: Extract<RailOutcome, { status: "settled" }>,
   now: number,
 ): P {
-  // The network's own reports say more.
+  // The network's own reports are more precise.
   if (!isUncharged(payment)) return payment;
   const authorizations = [capturedInFull(payment.request.amountMc)];
   const books = { ...(payment.books ?? NO_BOOKS), authorizations };
@@ -345,7 +344,7 @@ export const NOT_CHARGED: Denial = {
   details: null,
 };
 
-/** Status, phase and denial as the books have them. A network may also bring back what has failed or was reversed. */
+/** Returns status, phase and denial according to the books. A network may also revive a failed or reversed payment. */
 function byBooks(payment: StoredPayment, books: Books, now: number): Change {
   const status = statusIn(books, payment.request.amountMc);
   const isEnded = status === "failed" || status === "reversed";
@@ -360,7 +359,7 @@ function byBooks(payment: StoredPayment, books: Books, now: number): Change {
   };
 }
 
-/** The status that a payment's books give it; null: nothing is booked. */
+/** Returns the status according to the books; null if nothing is booked. */
 export const bookedStatus = ({ books, request }: MoneyHolder): TransactionStatus | null =>
   books !== null && isBooked(books) ? statusIn(books, request.amountMc) : null;
 
@@ -377,14 +376,13 @@ function statusIn(books: Books, requestedMc: number): TransactionStatus {
 const isOpenIn = ({ authorizations, clearances }: Books): boolean =>
   clearances.length > 0 || authorizations.some(({ isOpen }) => isOpen);
 
-/** The payment as its ledger has booked it. */
 export const withBooks = <P extends StoredPayment>(payment: P, books: Books, now: number): P => ({
   ...payment,
   ...byBooks(payment, books, now),
   revision: aboveRail(payment),
 });
 
-/** A revision above all that rails' outcomes can have given the payment: what an executor has recorded meanwhile is replaced. */
+/** Returns a revision above any that the rail's outcomes can give, to replace an executor's record. */
 const aboveRail = (payment: StoredPayment): number =>
   payment.revision - stepsOnRail(payment) + STEPS_ON_RAIL + 1;
 
@@ -409,9 +407,9 @@ function failed<P extends StoredPayment>(
 }
 
 /**
- * The payment changed by its rail. Its revision follows from what it has become, not from how often the rail was queried:
- * server, sweep and settlement may each have seen a different outcome first, and what they record under one revision must be the
- * same, with the later outcome under the higher one.
+ * Returns the payment changed by its rail. Its revision follows from its new state, not from the number of queries:
+ * server, sweep and settlement may each see a different outcome first, yet must record the same under one revision, and
+ * a later outcome under a higher one.
  */
 function onRail<P extends StoredPayment>(payment: P, change: Change): P {
   const after = { ...payment, ...change };
@@ -425,13 +423,12 @@ function stepsOnRail({ phase }: StoredPayment): number {
 
 const STEPS_ON_RAIL = 2;
 
-/** The revision at which a payment on hold waits for a person. */
+/** Revision at which a held payment waits for a person. */
 export const HELD_REVISION = 1;
 
 const resolve = (payment: StoredPayment, resolution: ApprovalResolution): Approval | null =>
   payment.approval === null ? null : { ...payment.approval, resolution };
 
-/** Returns the changed payment at its next revision. */
 export const next = <P extends StoredPayment>(payment: P, change: Change): P => ({
   ...payment,
   ...change,

@@ -14,10 +14,10 @@ import { countToday, countWithinHour, dayResetsAt, slotFreeAt, spentToday } from
 import { keptIncreases, limitNow, type WindowedLimit } from "./increases.ts";
 import { amountsOf, exceededLimit, type SpendLimit, type SpendLimits, type Windows } from "./windows.ts";
 
-/** An agent's budget policy. `null`: no such limit. */
+/** An agent's budget policy. `null` means no such limit. */
 export interface BudgetPolicy extends SpendLimits {
   readonly budgetCents: number;
-  /** 0: every payment needs approval; n: approval above n; null: automatic within the budget. */
+  /** 0: every payment needs approval; n: payments above n do; null: none does, within the budget. */
   readonly autoApprovalThresholdCents: number | null;
   readonly perTransactionLimitCents: number | null;
   readonly dailySpendLimitCents: number | null;
@@ -25,7 +25,7 @@ export interface BudgetPolicy extends SpendLimits {
   readonly dailyVelocityLimit: number | null;
 }
 
-/** A partial policy: a field left out stays, `null` clears, and so does an empty array. */
+/** A partial policy: a missing field stays, `null` or an empty array clears it. */
 export type BudgetPolicyPatch = { readonly [K in keyof Omit<BudgetPolicy, "increases">]?: BudgetPolicy[K] };
 
 const LIMIT_DENIAL_CODES = [
@@ -42,7 +42,6 @@ const LIMIT_DENIAL_CODES = [
 ] as const;
 export type LimitDenialCode = (typeof LIMIT_DENIAL_CODES)[number];
 
-/** All reasons that a transaction can carry. */
 export const DENIAL_CODES = [
   ...LIMIT_DENIAL_CODES,
   ...RESTRICTION_CODES,
@@ -59,14 +58,14 @@ const POLICY_CODES: ReadonlySet<DenialCode> = new Set<DenialCode>([
   ...LIMIT_DENIAL_CODES,
   ...RESTRICTION_CODES,
 ]);
-/** Whether a limit or a restriction has refused the payment. */
+/** Whether a limit or a restriction refused the payment. */
 export const isPolicyDenial = (code: DenialCode): boolean => POLICY_CODES.has(code);
 
 export interface DenialDetails {
-  /** Cents, or a count for the velocity limits. */
+  /** Cents, or a number of payments for velocity limits. */
   readonly limit: number;
   readonly remaining: number;
-  /** Epoch milliseconds, or null where nothing resets. */
+  /** Epoch milliseconds; null if nothing resets. */
   readonly resetsAt: number | null;
   /** Only of a spend limit. */
   readonly period?: Period;
@@ -79,16 +78,16 @@ export interface Denial {
   readonly details: DenialDetails | null;
 }
 
-/** A denial by a limit, which says how much of it is left. */
+/** A denial by a limit, with its remaining amount. */
 export type LimitDenial = Denial & { readonly code: LimitDenialCode; readonly details: DenialDetails };
 
 /** A held payment's own reservation, which does not count against it when it is checked again. */
 interface OwnReservation {
   readonly amountMc: number;
-  /** UTC date the reservation is counted on. */
+  /** UTC date on which the reservation is counted. */
   readonly day: string;
   readonly countedAt: number;
-  /** The part that counts in each window. */
+  /** Part of the reservation in each window. */
   readonly windowsMc?: PerPeriod;
 }
 
@@ -103,8 +102,8 @@ export const limitDenial = (
 ): LimitDenial => ({ code, reason, details: { limit, remaining, resetsAt } });
 
 /**
- * The agent's hard limits in the order that callers are promised; the first that fails names the denial. Null when
- * all hold. `own` is the payment's own reservation when it is checked again on approval.
+ * Checks the agent's hard limits in the documented order; the first that fails determines the denial. Null if all hold.
+ * `own` is the payment's own reservation when it is checked again on approval.
  */
 export function checkLimits(
   policy: BudgetPolicy,
@@ -169,7 +168,9 @@ const SPEND_LIMIT_CODES = {
   project: "PROJECT_SPEND_LIMIT_EXCEEDED",
 } as const;
 
-/** The spend limits of one level; of several that have no room, the longest period names the denial. */
+/**
+ * Checks the spend limits of one level. Of several without room, the one with the longest period determines the denial.
+ */
 export function checkSpendLimits(
   level: keyof typeof SPEND_LIMIT_CODES,
   set: SpendLimits,
@@ -216,14 +217,16 @@ function checkDailyVelocity(
   return limitDenial("DAILY_VELOCITY_EXCEEDED", reason, limit, 0, dayResetsAt(usage, now));
 }
 
-/** True when the payment is above the agent's own threshold and must wait for a person. */
+/** Whether the payment exceeds the agent's own threshold and must wait for a person. */
 export function isAboveThreshold(policy: BudgetPolicy, amountMc: number): boolean {
   const threshold = policy.autoApprovalThresholdCents;
   if (threshold === null) return false;
   return threshold === 0 || amountMc > mcOf(threshold);
 }
 
-/** The policy after a patch. `exactOptionalPropertyTypes`: a field is there, possibly null, or it is absent. */
+/**
+ * Returns the policy after a patch, in which an absent field differs from a null one (`exactOptionalPropertyTypes`).
+ */
 export function patchPolicy(policy: BudgetPolicy, patch: BudgetPolicyPatch): BudgetPolicy {
   const { increases: _increases, spendLimits, ...patched } = { ...policy, ...patch };
   const after = { ...patched, ...withSpendLimits(spendLimits) };
@@ -236,7 +239,7 @@ const windowedOf = (policy: BudgetPolicy): ReadonlyMap<WindowedLimit, number> =>
   return new Map<WindowedLimit, number>([...daily, ...amountsOf(policy)]);
 };
 
-/** The field as it is kept: the shortest period first, and none at all where there are no limits. */
+/** Returns the stored field: shortest period first, missing without limits. */
 export const withSpendLimits = (
   spendLimits: readonly SpendLimit[] | undefined,
 ): { readonly spendLimits?: readonly SpendLimit[] } =>

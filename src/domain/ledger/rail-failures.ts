@@ -1,4 +1,3 @@
-/** Codes of payments that failed on their rail. */
 export const RAIL_FAILURE_CODES = [
   "CARD_DECLINED",
   "CARD_NOT_ISSUED",

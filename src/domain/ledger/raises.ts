@@ -18,7 +18,7 @@ import { boundsNow, type SpendLimit } from "./windows.ts";
 
 /** Raises of limits that a person grants so that an amount fits. */
 
-/** Denials by limits of amounts; a raise makes room for no number of payments. */
+/** Denials by limits on amounts. A raise does not increase limits on the number of payments. */
 export const RAISABLE: readonly DenialCode[] = [
   "PER_TRANSACTION_LIMIT_EXCEEDED",
   "BUDGET_EXCEEDED",
@@ -30,14 +30,17 @@ export const RAISABLE: readonly DenialCode[] = [
   "PROJECT_SPEND_LIMIT_EXCEEDED",
 ];
 
-/** A limit that has no room for an amount. */
+/** A limit without room for an amount. */
 export interface Shortfall extends Omit<StandingLimit, "limit" | "usedMc"> {
   readonly limit: (typeof BREACH_LIMITS)[number];
   readonly usedCents: number;
   readonly missingCents: number;
 }
 
-/** All limits of amounts at all levels that have no room for so much more. Empty where `checkLimits` and `checkCaps` deny no amount. */
+/**
+ * Returns all limits on amounts, at all levels, without room for an additional amount. Empty if `checkLimits` and
+ * `checkCaps` deny no amount.
+ */
 export function shortfalls(
   ledger: Ledger,
   account: Account,
@@ -59,30 +62,28 @@ export function shortfalls(
 
 const NO_WINDOW = { startedAt: null, resetsAt: null } as const;
 
-/** A limit that a grant has raised. */
 export interface Raised extends Pick<Shortfall, "level" | "limit"> {
   readonly fromCents: number;
   readonly toCents: number;
-  /** Epoch milliseconds; null: for good. */
+  /** Epoch milliseconds; null if permanent. */
   readonly endsAt: number | null;
 }
 
-/** The newest grant for an account that was judged, kept until the next one so that a repeated command gets the same answer. */
+/** Newest judged grant of an account, kept until the next one so that a repeated command gets the same reply. */
 export interface Grant {
   readonly raiseId: string;
-  /** Its place among the account's grants, from 1. */
+  /** Number among the account's grants, from 1. */
   readonly number: number;
-  /** Empty once its record is known to be written. */
+  /** Empty once the grant's record is known to be written. */
   readonly raised: readonly Raised[];
   readonly refused?: "raise_not_needed" | "raise_impossible";
 }
 
 /**
- * State of an account and its levels when a person decides a raise. A grant on an older one changes nothing: a stalled server may
- * submit it after other grants, or after somebody has set the limits.
+ * State of an account and its levels when a person decides on a raise. A grant based on an older state changes nothing:
+ * a stalled server may submit it after other grants, or after somebody has set the limits.
  */
 export interface RaiseBasis {
-  /** Number of the account's grants. */
   readonly grants: number;
   readonly policyVersion: number;
   readonly teamVersion: number;
@@ -96,7 +97,7 @@ export const raiseBasis = (ledger: Ledger, { grant, policyVersion, teamId }: Acc
   projectVersion: ledger.project.cap.version,
 });
 
-/** Basis where there is no account. */
+/** Basis without an account. */
 export const NO_RAISE_BASIS: RaiseBasis = { grants: 0, policyVersion: 0, teamVersion: 0, projectVersion: 0 };
 
 const isSameBasis = (one: RaiseBasis, other: RaiseBasis): boolean =>
@@ -106,8 +107,9 @@ const isSameBasis = (one: RaiseBasis, other: RaiseBasis): boolean =>
   one.projectVersion === other.projectVersion;
 
 /**
- * Raises all that an amount lacks at all levels, in one decision. Periods and the day are raised until `endsAt`: left out, each until its
- * window ends; null, for good. All other limits are raised for good. A repeated grant, or one on an older basis, raises nothing.
+ * Raises every limit without room for an amount, at all levels, in one decision. Limits per period and day are raised
+ * until `endsAt`: until the end of each one's window if missing, permanently if null. All other limits are raised
+ * permanently. A repeated grant, or one on an older basis, raises nothing.
  */
 export function grantRaise(draft: Draft, command: CommandOf<"grant_raise">): LedgerReply {
   const { agentId, amountMc, basis, endsAt, raiseId } = command;
@@ -152,7 +154,7 @@ export function grantRaise(draft: Draft, command: CommandOf<"grant_raise">): Led
   return { kind: "raised", grant: account.grant, caps: levels satisfies readonly RecordedCap[] };
 }
 
-/** The grant's record is written. */
+/** Notes that the grant's record is written. */
 export function confirmRaise(draft: Draft, { agentId, raiseId }: CommandOf<"confirm_raise">): LedgerReply {
   const account = draft.account(agentId);
   if (account?.grant?.raiseId === raiseId) account.grant = { ...account.grant, raised: [] };
@@ -206,7 +208,7 @@ function raisedCap(cap: Cap, raised: readonly Raised[], raiseId: string, at: num
   };
 }
 
-/** A limit with what is added to it for good. */
+/** Returns a limit with its permanent raise. */
 function plus<C extends number | null>(
   cents: C,
   raised: readonly Raised[],

@@ -1,8 +1,9 @@
 import type { Amounts } from "./amounts.ts";
 
-/** Recorded form of a payment's amounts: nearly every payment is charged in full, and then they follow from its amount. */
+/**
+ * Recorded form of a payment's amounts. Nearly every payment is charged in full, so that they follow from its amount.
+ */
 
-/** Amounts of a payment that was charged in full, by the amount that it counts with. */
 const amountsInFull = (cents: number): Amounts => ({
   requestedCents: cents,
   authorizedCents: cents,
@@ -10,7 +11,7 @@ const amountsInFull = (cents: number): Amounts => ({
   creditedCents: 0,
 });
 
-/** Empty where the payment was charged in full. */
+/** Returns an empty object if the payment was charged in full. */
 export function storedAmounts(amounts: Amounts): { readonly amounts?: Amounts } {
   const { authorizedCents, capturedCents, creditedCents, requestedCents } = amounts;
   const isInFull =
@@ -18,7 +19,6 @@ export function storedAmounts(amounts: Amounts): { readonly amounts?: Amounts } 
   return isInFull ? {} : { amounts };
 }
 
-/** Returns the amounts in a record. */
 export const recordedAmounts = ({
   amountCents,
   amounts,

@@ -3,12 +3,13 @@ import { fenceOf } from "./pausing.ts";
 import type { AccountStatus, Ledger, Level } from "./state.ts";
 
 /**
- * The engine may bring an update again, after a roll-over as a new one. A payment is recognized by its idempotency key;
- * requests of people and backends by the request's id, under which the first reply is cached for a while.
+ * Cached replies. Temporal may deliver an update again, after a roll-over as a new one. Payments are recognized by
+ * their idempotency key; requests of people and backends by their id, under which the first reply is cached for a
+ * while.
  */
 export type ReplyCache = Map<string, CachedReply>;
 
-/** The reply; a large one is cached as a reference, and the rest is read again. */
+/** A reply, or for a large one a reference by which it is rebuilt. */
 export type CachedReply = readonly [
   at: number,
   reply: LedgerReply | PaymentReplyRef | CapsReplyRef | StatusReplyRef | StopReplyRef,
@@ -21,7 +22,7 @@ interface PaymentReplyRef {
   readonly changed: boolean;
 }
 
-/** The fence is derived again: a repeated pause is not answered before its fence is laid either. */
+/** The fence is derived again, so that a repeated pause is not answered before its fence is laid either. */
 interface StatusReplyRef {
   readonly kind: "status_ref";
   readonly agentId: string;
@@ -41,9 +42,9 @@ interface CapsReplyRef {
   readonly version: number;
 }
 
-/** The engine repeats a call for some seconds. */
+/** Retention of replies; Temporal repeats a call for some seconds. */
 const REPLY_RETENTION_MS = 300_000;
-/** Beyond so many the oldest are dropped sooner. */
+/** Maximum cached replies; beyond it the oldest are dropped sooner. */
 const CACHED_REPLIES_MAX = 256;
 
 export function cachedReply(ledger: Ledger, { requestId }: LedgerCommand): LedgerReply | null {
@@ -76,13 +77,12 @@ export function cachedReply(ledger: Ledger, { requestId }: LedgerCommand): Ledge
   return { kind: "payment", changed: reply.changed, payment: open.payment };
 }
 
-/** A reply to cache, and its request's id. */
 interface NewReply {
   readonly requestId: string;
   readonly reply: CachedReply[1];
 }
 
-/** Made before anything is put into force, since nothing may fail after that; null: it is never repeated. */
+/** Returns the reply to cache, before the commit, since nothing may fail after it; null if not repeated. */
 export const replyToCache = (command: LedgerCommand, reply: LedgerReply): NewReply | null =>
   command.requestId === undefined ? null : { requestId: command.requestId, reply: cacheable(command, reply) };
 
@@ -94,7 +94,7 @@ export function cacheReply({ replies }: Ledger, { reply, requestId }: NewReply, 
   }
 }
 
-/** A repeated request writes what is not in the records yet, and nothing else. */
+/** Returns the caps that are not in the records yet, for the reply to a repeated request. */
 function unrecorded({ project, teams }: Ledger): RecordedCap[] {
   const levels: (readonly [string | null, Level])[] = [[null, project], ...teams];
   return levels

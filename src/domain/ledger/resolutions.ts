@@ -2,15 +2,12 @@ import type { Approval, StoredPayment, Resolver } from "./payment.ts";
 import { next } from "./payment.ts";
 import type { Denial } from "./policy.ts";
 
-/** State changes of a payment on hold. */
-
 export const AGENT_ARCHIVED: Denial = {
   code: "AGENT_ARCHIVED",
   reason: "The agent is archived.",
   details: null,
 };
 
-/** A person's decision against a payment. */
 interface PersonsDenial {
   readonly by: Resolver;
   readonly feedback: string;
@@ -45,7 +42,7 @@ export function expire(payment: StoredPayment, now: number): StoredPayment {
   return end(payment, "expired", denial, "expired", now);
 }
 
-/** Ends what was on hold without a payment; its reservation is released. */
+/** Ends a held payment without sending it, which releases its reservation. */
 function end(
   payment: StoredPayment,
   status: "denied" | "expired",
@@ -66,7 +63,7 @@ function end(
 export const withApproval = (payment: StoredPayment, change: Partial<Approval>): Approval | null =>
   payment.approval === null ? null : { ...payment.approval, ...change };
 
-/** The outcome of a payment on hold when its agent is archived: denied, or expired where its window had closed before. */
+/** Ends a held payment when its agent is archived: denied, or expired if its approval window had closed before. */
 export function endByArchive(payment: StoredPayment, now: number): StoredPayment {
   const isLate = payment.approval !== null && now >= payment.approval.expiresAt;
   return isLate ? expire(payment, now) : end(payment, "denied", AGENT_ARCHIVED, "denied", now);

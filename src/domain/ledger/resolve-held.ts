@@ -22,7 +22,8 @@ import { warningsOf, withWarnings } from "./thresholds.ts";
 import { countedInEach } from "./counted.ts";
 
 /**
- * Resolutions of payments on hold, and of armed ones. The first resolution wins; a payment whose window has closed expires instead.
+ * Resolutions of held and of armed payments. The first resolution wins; a payment whose approval window has closed
+ * expires instead.
  */
 
 export const approveHeld = (draft: Draft, command: CommandOf<"approve">): LedgerReply =>
@@ -41,7 +42,7 @@ export const cancelWaiting = (draft: Draft, command: CommandOf<"cancel">): Ledge
 export const expireWaiting = (draft: Draft, command: CommandOf<"expire">): LedgerReply =>
   disarm(draft, command, NOT_CHARGED) ?? resolve(draft, command, (payment) => expire(payment, draft.now));
 
-/** Ends an armed payment; one that nothing is charged on only once its time is over. Null: it is not armed. */
+/** Ends an armed payment, an uncharged one only after its time. Null if the payment is not armed. */
 function disarm(
   draft: Draft,
   { agentId, transactionId }: CommandOf<"cancel" | "expire">,
@@ -56,7 +57,7 @@ function disarm(
   return { kind: "payment", changed: true, payment: ended };
 }
 
-/** An approval names the versions of the restrictions that its payment was judged by; outdated ones decide nothing. */
+/** Returns the refusal of an approval whose restrictions' versions are outdated. */
 function staleRules(
   draft: Draft,
   { agentId, rulesVersions, transactionId }: CommandOf<"approve">,
@@ -84,7 +85,7 @@ function resolve(
   return { kind: "payment", changed: !isLate, payment: resolved, ...permit };
 }
 
-/** Restrictions and the hard limits of all levels hold once more, the payment's own hold not counted against it; else it has failed. */
+/** Approves a payment if restrictions and limits still hold without its own hold; otherwise fails it. */
 function approved(
   { bounds, isSilent, ledger, now }: Draft,
   account: Account,
@@ -116,7 +117,7 @@ function approved(
   return withWarnings(after, warningsOf(uses, now));
 }
 
-/** Ends all that waits for a person or for its network, of an account that is closed. Returns the transaction ids. */
+/** Ends all payments of a closed account that wait for a person or for their network. Returns their ids. */
 export function endAllWaiting(draft: Draft, account: Account): string[] {
   const waiting = [...account.open.values()]
     .map(({ payment }) => payment)

@@ -22,23 +22,22 @@ import { fullMinute, NO_WINDOWS, plusEach, type Windows } from "./windows.ts";
 
 /** Restores a lost ledger from its records. */
 
-/** A project, or one of its teams. */
 export interface RecordedLevel {
   readonly cap: Cap;
-  /** 0: none were ever set. */
+  /** 0 if none were ever set. */
   readonly rulesVersion: number;
 }
 
 export interface RecordedProject {
   readonly organizationId: string;
   readonly projectId: string;
-  /** The newest revision of the ledger that the records show. */
+  /** Newest revision of the ledger that the records show. */
   readonly revision: number;
-  /** With the offsets of its zone for the time of the restore. */
+  /** Calendar, with the offsets of its zone for the time of the restore. */
   readonly calendar: Calendar;
   readonly project: RecordedLevel;
   readonly teams: ReadonlyMap<string, RecordedLevel>;
-  /** Agents that are not archived, and archived ones of which something is left to do. */
+  /** Agents that are not archived, and archived ones with something left to do. */
   readonly accounts: readonly RecordedAccount[];
   /** Amounts of all other agents. */
   readonly others: readonly ({ readonly teamId: string } & RecordedAmounts)[];
@@ -53,55 +52,54 @@ export interface RecordedAccount {
   readonly keyId: string | null;
   readonly status: "active" | "paused";
   readonly isArchived: boolean;
-  /** The revision of the agent's actor that name, key and end are from. */
+  /** Revision of the agent's actor that name, key and archival are from. */
   readonly agentRevision: number;
   readonly policy: BudgetPolicy;
   readonly policyVersion: number;
-  /** Version of its restrictions; 0: none were ever set. */
+  /** Version of the agent's restrictions; 0 if none were ever set. */
   readonly rulesVersion: number;
   /** Whether the wallet may not mirror the policy yet. */
   readonly isUnmirrored: boolean;
-  /** The revision of the account that the record shows, and the newest one that is known. */
+  /** Account revision that the record shows, and the newest one known. */
   readonly recordedRevision: number;
   readonly knownRevision: number;
   readonly updatedAt: number;
   readonly payments: RecordedPayments;
 }
 
-/** Sums of payments, in all and by window. */
+/** Sums of payments, in total and by window. */
 export interface RecordedAmounts extends Totals {
   readonly amountSince: (since: number) => number;
-  /** The newest instant at which any of it counts in windows; 0: none does. */
+  /** Newest instant at which any amount counts in windows; 0 if none does. */
   readonly newestAt: number;
 }
 
-/** An agent's payments, as far as they count. */
 export interface RecordedPayments extends RecordedAmounts {
-  /** The highest number of a payment. */
+  /** Highest sequence number of a payment. */
   readonly sequence: number;
-  /** Creation times of payments that policy accepted, by their numbers; a clock may have gone back in between. */
+  /** Creation times of accepted payments, by sequence number; a clock may have gone back in between. */
   readonly countedAt: readonly number[];
-  /** The newest day on which anything is counted. */
+  /** Newest day on which anything is counted. */
   readonly day: Usage["day"];
   /** Payments with something left to execute or publish. */
   readonly open: readonly Payment[];
 }
 
 /**
- * Added to an account's revision and policy version, so that what the lost ledger sent under its last ones, and has no record,
- * is not mistaken for what this one sends, and so that every permit is above all fences.
+ * Gap added to an account's revision and policy version, so that unrecorded messages of the lost ledger under its last
+ * revisions are not mistaken for this ledger's, and every permit is above all fences.
  */
 const REVISION_GAP = 1_000;
 /**
- * Added to the ledger's own revision, which is also raised by updates that no record shows, such as confirmations, and to the versions
- * of budgets, which records show some seconds late.
+ * Gap added to the ledger's own revision, which updates without a record, such as confirmations, also raise, and to the
+ * versions of budgets, which records show some seconds late.
  */
 const LEDGER_REVISION_GAP = 1_000_000;
 
 /**
- * The ledger as the records have it. What is open is executed at once, as if it were unconfirmed: its rail is called with the
- * payment's id, so it pays once, whichever sender has begun to. Every idempotency key of a payment that has ended is looked up in the
- * records. The caller has waited until what the lost ledger decided is sent and recorded.
+ * Restores the ledger from its records. Open payments are executed at once as if unconfirmed: their rails are called
+ * with the payments' ids, so that each pays once, whichever sender has begun. Idempotency keys of ended payments are
+ * looked up in the records. The caller has waited until the lost ledger's decisions are sent and recorded.
  */
 export function restoredLedger(recorded: RecordedProject, now: number, bounds?: LedgerBounds): Ledger {
   const { accounts, calendar, droppedAccounts, organizationId, others, project, projectId, teams } = recorded;
@@ -162,7 +160,9 @@ function put(ledger: Ledger, account: Account, now: number): void {
   count(ledger, account.teamId, account.usage, account.usage.windows);
 }
 
-/** `closedBefore`: above every count of the lost ledger, so that a record that was read for that one is not mistaken for new. */
+/**
+ * `closedBefore` exceeds every count of the lost ledger, so that records read for that ledger are not mistaken for new.
+ */
 function restoredAccount(
   recorded: RecordedAccount,
   closedBefore: number,
@@ -179,7 +179,7 @@ function restoredAccount(
     ...newAccount({ agentId, teamId, name, policy, keyId }, recorded.updatedAt),
     status,
     isStatusTold: false,
-    // The ledger has yet to follow the archive.
+    // The ledger has yet to follow the archival.
     followedRevision: recorded.agentRevision - (isArchived ? 1 : 0),
     policyVersion,
     rulesVersion: recorded.rulesVersion,
@@ -193,8 +193,8 @@ function restoredAccount(
     confirmedRevision: recorded.recordedRevision,
     pausedAt: status === "paused" ? now : null,
   };
-  // A paused account without a key is an emergency stop. An archived agent's record does not say whether it was
-  // paused, so it sends nothing that can be withdrawn.
+  // A paused account without a key is an emergency stop. An archived agent's record does not say whether the agent was
+  // paused, so nothing is sent that can be withdrawn.
   if (isArchived || (status === "paused" && keyId === null)) markWithdrawn(account, now);
   return account;
 }
@@ -255,19 +255,19 @@ export class PaymentsOfRecords {
 
 export type CountedPayment = MoneyHolder &
   Pick<Payment, "createdAt" | "day" | "revision" | "sequence" | "windowAt"> & {
-    /** Whether it was held; an approval moves its amount to another day, but not its count. */
+    /** Whether the payment was held; an approval moves its amount to another day, but not its count. */
     readonly wasHeld: boolean;
   };
 
 const newestAt = (payment: CountedPayment): number =>
   (payment.books?.bookings ?? []).reduce((newest, { at }) => Math.max(newest, at), windowAtOf(payment));
 
-/** Policy did not let it through: what was let through and is denied later has another revision by that. */
+/** Whether policy denied the payment at once. One that is denied later has a higher revision. */
 const isDeniedAtOnce = ({ revision, status }: CountedPayment): boolean =>
   status === "denied" && revision === 1;
 
 /**
- * Returns the newest day in number order. A counted day is never left for an earlier one, whatever the clock says.
+ * Returns the newest day in sequence order. A counted day is never left for an earlier one, whatever the clock says.
  */
 function newestDay(passed: readonly CountedPayment[]): Usage["day"] {
   const day = { date: "", amountMc: 0, count: 0 };
@@ -287,7 +287,7 @@ function newestDay(passed: readonly CountedPayment[]): Usage["day"] {
   return day;
 }
 
-/** The newest day on which anything counts, with one more payment, and the amounts on it. */
+/** Returns the newest day on which anything counts, including one more payment, with the amounts on it. */
 export function dayWith(day: Usage["day"], payment: MoneyHolder & Pick<Payment, "day">): Usage["day"] {
   const days = [payment.day, ...(payment.books?.bookings ?? []).map((booking) => booking.day)];
   const date = days.reduce((newest, each) => (each > newest ? each : newest), day.date);

@@ -4,9 +4,10 @@ import type { Ledger } from "./state.ts";
 export type StaleBackup = "ledger" | "records";
 
 /**
- * Whether ledger and records were restored from backups of different times, judged by the revisions that the caller knows; null:
- * they were not. A ledger that is behind would let be spent again what it has forgotten; records that are behind have lost
- * idempotency keys. Records that were not read just now say nothing: another server may have written newer ones.
+ * Returns whether ledger or records were restored from an older backup, judged by the revisions that the caller knows;
+ * null if neither. A ledger that is behind would let forgotten amounts be spent again; records that are behind have
+ * lost idempotency keys. Records that were not just read prove nothing, since another server may have written newer
+ * ones.
  */
 export function staleBackupOf(
   { recordedRevision, revision }: Pick<Ledger, "revision" | "recordedRevision">,

@@ -11,8 +11,8 @@ import type { ReplyCache } from "./reply-cache.ts";
 import { noClosedKeys, type ClosedKeys } from "./closed-keys.ts";
 
 /**
- * The cap over a project or a team; null: none. The version is that of the whole budget: every replacement raises it, and so does
- * every change of a child (a team's cap, an agent's budget).
+ * Cap of a project or a team; null for none. The version is that of the whole budget: every replacement raises it, and
+ * so does every change of a child (a team's cap, an agent's budget).
  */
 export interface Cap extends SpendLimits {
   readonly capCents: number | null;
@@ -21,7 +21,7 @@ export interface Cap extends SpendLimits {
 
 export const NO_CAP: Cap = { capCents: null, version: 1 };
 
-/** Spent and held amounts of the accounts under a cap, closed accounts included. */
+/** Spent and held amounts of the accounts under a cap, including closed accounts. */
 export interface Totals {
   readonly spentMc: number;
   readonly reservedMc: number;
@@ -34,11 +34,11 @@ export interface Level {
   readonly cap: Cap;
   readonly totals: Totals;
   readonly windows: Windows;
-  /** The newest version of its rules and restrictions that a payment was judged by; 0: none were ever set. */
+  /** Newest version of the rules and restrictions by which a payment was judged; 0 if none were ever set. */
   readonly rulesVersion: number;
-  /** The newest version of its cap that its record is known to show. */
+  /** Newest version of the cap that the record is known to show. */
   readonly recordedCapVersion: number;
-  /** Time of the oldest change of the cap or its version that its record may not show. */
+  /** Time of the oldest change of the cap or its version that the record may not show. */
   readonly capChangedAt: number;
 }
 
@@ -51,87 +51,89 @@ export const NEW_LEVEL: Level = {
   capChangedAt: 0,
 };
 
-/** Whether an account takes payments. A closed one stays until all that is open of it has come to its end. */
+/** Whether an account takes payments. A closed one stays until all its open payments have ended. */
 export type AccountStatus = "active" | "paused" | "closed";
 
-/** A payment with something left to execute, publish or await. Replaced as a whole, never changed. */
+/** A payment with something left to execute, publish or await. Immutable; replaced as a whole. */
 export interface OpenPayment {
   readonly payment: StoredPayment;
-  /** Time of the last change; the sweep executes what is not confirmed some time after it. */
+  /** Time of the last change, after which the sweep executes unconfirmed effects. */
   readonly changedAt: number;
-  /** The newest revision whose effects are confirmed; 0: none yet. */
+  /** Newest revision whose effects are confirmed; 0 if none yet. */
   readonly confirmedRevision: number;
   /** Earlier due time, set when the event that the payment waited for has happened. */
   readonly dueAt?: number;
-  /** The payment must not be sent any more; it is released unless its rail has it. */
+  /** Set if the payment must not be sent any more; it is released unless its rail has it. */
   readonly isWithdrawn?: true;
   /** Number of consecutive failed executions. */
   readonly failures?: number;
-  /** The payment was retried early, once, because its rail answered others. */
+  /** Set if the payment was retried early, which happens once, because its rail answered other payments. */
   readonly isExpedited?: true;
 }
 
 /**
- * The money of one agent. Only a draft is ever changed (`draft.ts`); what is in the ledger is replaced as a whole, so that a
- * command that fails half-way has changed nothing.
+ * The money of one agent. Only a draft changes accounts (`draft.ts`). The ledger's accounts are replaced as a whole, so
+ * that a command that fails half-way has changed nothing.
  */
 export interface Account {
   readonly agentId: string;
   readonly teamId: string;
   name: string;
   status: AccountStatus;
-  /** The one key that may pay; null: none. */
+  /** The one key that may pay; null for none. */
   keyId: string | null;
-  /** The revision of the agent's actor that name, key and closing are from. */
+  /** Revision of the agent's actor that name, key and closing are from. */
   followedRevision: number;
   policy: BudgetPolicy;
   policyVersion: number;
-  /** The newest version of its restrictions that a payment was judged by; 0: none were ever set. */
+  /** Newest version of the restrictions by which a payment was judged; 0 if none were ever set. */
   rulesVersion: number;
   usage: Usage;
   /** Number of payments decided so far. */
   sequence: number;
   open: Map<string, OpenPayment>;
-  /** Number of payments closed so far: all is done for them, so they are in the records as they will stay. */
+  /** Number of payments closed so far, which are final in the records. */
   closed: number;
-  /** The highest of the closed payments, in the order of closing, whose key was evicted; 0: none. */
+  /** Highest closing number of a payment whose key was evicted; 0 if none was. */
   evictedThrough: number;
-  /** Raised by every change of what the agent's record shows of its account. Permits and fences are numbered by it. */
+  /** Raised by every change that the agent's record shows. Numbers permits and fences. */
   revision: number;
   confirmedRevision: number;
   updatedAt: number;
-  /** The policy that the agent's wallet mirrors. Its first one it gets when it is deployed. */
+  /** Policy version that the agent's wallet mirrors, which gets its first at deployment. */
   mirroredPolicyVersion: number;
   /** Start of the pause; null while the account is not paused. */
   pausedAt: number | null;
-  /** Whether the agent's actor is known to have the status. Not after a change, until it is told: what it was told before may arrive late. */
+  /** Whether the agent's actor has this status; false from a change until told, as old messages may be late. */
   isStatusTold: boolean;
-  /** The key that a stop has revoked, until the agent's actor is known to follow; null: none. */
+  /** Key that a stop has revoked, until the agent's actor is known to follow; null for none. */
   revokedKeyId: string | null;
-  /** The newest raise that was granted for it, until that is known to be recorded. */
+  /** Newest granted raise, until it is known to be recorded. */
   grant: Grant | null;
   /** Events that are not known to be in the journal. */
   outbox: readonly LifecycleEvent[];
-  /** An upper bound of the bytes that it takes packed, as of its last change (`weight.ts`). */
+  /** Upper bound of the account's packed bytes, as of its last change (`weight.ts`). */
   weightBytes: number;
 }
 
-/** Maximum contents of a ledger. Commands that would exceed the engine's own bounds are refused earlier. */
+/** Bounds of a ledger. Commands that would exceed Temporal's own bounds are refused earlier. */
 export interface LedgerBounds {
-  /** Live accounts. */
+  /** Maximum live accounts. */
   readonly accounts: number;
-  /** Payments of one agent that are under way or on hold at once, at most, and of all agents of the project. */
+  /** Maximum open payments (in flight or on hold) of one agent, and of the whole project. */
   readonly openOfAgent: number;
   readonly openOfProject: number;
-  /** Idempotency keys of closed payments in the ledger, over all agents; older ones are evicted, and checked in the records. */
+  /**
+   * Maximum idempotency keys of closed payments, over all agents; older ones are evicted, and checked in the records.
+   */
   readonly closedKeys: number;
-  /** An account is opened, a payment accepted, and one resolved by a person, only while the ledger's weight is below this. */
+  /** Ledger weights below which an account is opened, a payment accepted, and a person's resolution accepted. */
   readonly openedBelowBytes: number;
   readonly paidBelowBytes: number;
   readonly resolvedBelowBytes: number;
-  /** A payment of an agent that has others open is accepted only while its account is below this. */
+  /** Weight of an account below which a further payment is accepted while others are open. */
   readonly paidBelowBytesOfAgent: number;
-  /** And only while it has less open than one of so many parts of what is left of the project's payments and bytes. */
+  /** Further payments need an agent's open share below 1 / `partsOfRest` of the project's remaining room. */
   readonly partsOfRest: number;
 }
 
@@ -148,7 +150,7 @@ export const LEDGER_BOUNDS: LedgerBounds = {
   partsOfRest: 4,
 };
 
-/** Bounds of a ledger that is never packed: its accounts are not weighed. */
+/** Bounds of a ledger that is never packed, so that its accounts are not weighed. */
 export const NO_BOUNDS_OF_BYTES = {
   openedBelowBytes: Infinity,
   paidBelowBytes: Infinity,
@@ -156,33 +158,34 @@ export const NO_BOUNDS_OF_BYTES = {
   paidBelowBytesOfAgent: Infinity,
 } as const satisfies Partial<LedgerBounds>;
 
-/** All money of a project: the one decider for the limits of its agents, its teams and its own. */
+/** All money of a project. Decides alone on the limits of its agents, its teams and its own. */
 export interface Ledger {
   readonly bounds: LedgerBounds;
   readonly organizationId: string;
   readonly projectId: string;
-  /** Raised by every update: a ledger from a backup is behind revisions that were seen before. */
+  /** Raised by every update: a ledger from a backup is behind revisions seen before. */
   revision: number;
-  /** The newest revision that the records were known to show: records from a backup are behind it. */
+  /** Newest revision that the records were known to show: records from a backup are behind it. */
   recordedRevision: number;
   calendar: Calendar;
   project: Level;
-  /** Teams that a cap, rules or an account were ever under. */
+  /** Teams that ever had a cap, rules or an account. */
   readonly teams: Map<string, Level>;
   readonly accounts: Map<string, Account>;
   readonly keys: ClosedKeys;
   readonly replies: ReplyCache;
   /** Number of accounts dropped after their last open payment ended. */
   droppedAccounts: number;
-  /** The ledger's revision when one was last dropped. */
+  /** Ledger revision at the last drop of an account. */
   droppedRevision: number;
-  /** Most payments that an account had closed when it was dropped: one that comes back counts on from there. */
+  /**
+   * Maximum number of payments that an account had closed when dropped; an account that comes back counts on from it.
+   */
   droppedClosed: number;
-  /** An upper bound of the bytes that the accounts take packed: the sum of theirs. */
+  /** Upper bound of the accounts' packed bytes: the sum over all accounts. */
   weightBytes: number;
-  /** Time of the last weighing of all accounts. */
   weighedAt: number;
-  /** Payments open in all accounts. */
+  /** Number of open payments of all accounts. */
   openPayments: number;
   /** Agents whose accounts the current batch has changed. */
   readonly touched: Set<string>;
@@ -213,7 +216,6 @@ export const newLedger = (
   touched: new Set(),
 });
 
-/** Fields that open an account. */
 export interface NewAccount {
   readonly agentId: string;
   readonly teamId: string;
@@ -260,7 +262,7 @@ export interface AccountSummary {
   readonly policyVersion: number;
   readonly spentCents: number;
   readonly reservedCents: number;
-  /** The key that a stop has revoked: the record may still have it. */
+  /** Key that a stop has revoked, which the record may still show. */
   readonly revokedKeyId: string | null;
   readonly revision: number;
   readonly updatedAt: number;
@@ -281,7 +283,7 @@ export const summaryOf = (account: Account): AccountSummary => ({
   events: account.outbox,
 });
 
-/** The owner of a payment, as copied into its records and events. */
+/** Returns the owner of a payment, as copied into its records and events. */
 export const profileIn = (
   { organizationId, projectId }: Pick<Ledger, "organizationId" | "projectId">,
   { agentId, name, teamId }: Pick<Account, "agentId" | "teamId" | "name">,

@@ -1,21 +1,20 @@
 import { RULE_WINDOW_SECONDS_MAX } from "../rules/rules.ts";
 import { NO_WINDOWS, type Windows } from "./windows.ts";
 
-/** Usage of an agent's limits. Part of its account; changed only in a draft. */
+/** Usage of an agent's limits, as part of its account; changed only in a draft. */
 export interface Usage {
   spentMc: number;
   reservedMc: number;
-  /** The newest UTC day that anything was counted on. */
+  /** Newest UTC day on which anything was counted. */
   day: { date: string; amountMc: number; count: number };
-  /** Amounts in the windows of spend limits. */
   windows: Windows;
   /** Times of payments that passed policy in the last 31 days, oldest first. */
   counts: readonly Counted[];
-  /** Windows of rules in force when the newest payment passed policy, those longer than an hour, shortest first. */
+  /** Windows, longer than an hour, of the rules in force when the newest payment passed policy; shortest first. */
   windowsMs: readonly number[];
 }
 
-/** Payments that count as made at one instant: the newest of them, or up to a bucket's width later (`inBuckets`). */
+/** Number of payments that count as made at one instant, at most a bucket's width late (`inBuckets`). */
 export type Counted = readonly [at: number, count: number];
 
 export const HOUR_MS = 3_600_000;
@@ -24,9 +23,9 @@ export const DAY_MS = 86_400_000;
 /** Retention of counts: the longest window of a rule. */
 export const HISTORY_MS = RULE_WINDOW_SECONDS_MAX * 1_000;
 
-/** Buckets per window that a limit or a rule in force counts in, at least. */
+/** Minimum buckets per window of a limit or rule in force. */
 const BUCKETS_IN_FORCE = 32;
-/** Buckets per window of a rule that may be set later. */
+/** Minimum buckets per window of a rule that may be set later. */
 const BUCKETS_OF_OTHERS = 4;
 
 export const emptyUsage = (): Usage => ({
@@ -38,10 +37,10 @@ export const emptyUsage = (): Usage => ({
   windowsMs: [],
 });
 
-/** The last day that was formatted, and its date: making a date costs more than the rest of a decision. */
+/** Cached date of the last formatted day: formatting a date costs more than the rest of a decision. */
 let [knownDay, knownDate] = [0, "1970-01-01"];
 
-/** The UTC date of an instant, `YYYY-MM-DD`. */
+/** Returns the UTC date of an instant, `YYYY-MM-DD`. */
 export function utcDate(now: number): string {
   const day = Math.floor(now / DAY_MS);
   if (day !== knownDay) {
@@ -54,15 +53,17 @@ export function utcDate(now: number): string {
 const nextUtcMidnight = (now: number): number => (Math.floor(now / DAY_MS) + 1) * DAY_MS;
 
 /**
- * The UTC day that a payment made now is counted on: today, or the newest day that anything was counted on, where the clock went
- * back over midnight. Else a day's limits would hold for nothing until that day comes again.
+ * Returns the UTC day on which a payment made now is counted: today or, if the clock went back over midnight, the
+ * newest day on which anything was counted. Otherwise a day's limits would have no effect until that day comes again.
  */
 export const dayCounted = ({ day }: Pick<Usage, "day">, now: number): string => {
   const today = utcDate(now);
   return day.date > today ? day.date : today;
 };
 
-/** The instant that a payment made now is counted at: now, or the newest one counted, where the clock went back. */
+/**
+ * Returns the instant at which a payment made now is counted: now or, if the clock went back, the newest counted one.
+ */
 export const instantCounted = ({ counts }: Pick<Usage, "counts">, now: number): number =>
   Math.max(now, counts.at(-1)?.[0] ?? now);
 
@@ -72,13 +73,12 @@ export function dayResetsAt(usage: Usage, now: number): number {
   return usage.day.date > utcDate(now) ? nextUtcMidnight(Date.parse(usage.day.date)) : today;
 }
 
-/** Returns amount and count of the day of `now`. */
 export function spentToday(usage: Usage, now: number): { date: string; amountMc: number; count: number } {
   const date = dayCounted(usage, now);
   return usage.day.date === date ? usage.day : { date, amountMc: 0, count: 0 };
 }
 
-/** Payments that count in the window that ends now; an instant exactly as old as the window has left it. */
+/** Returns the number of payments in the window that ends now; an instant exactly as old as the window is outside. */
 export function countWithin({ counts }: Pick<Usage, "counts">, windowMs: number, now: number): number {
   let within = 0;
   for (let index = counts.length - 1; index >= 0; index -= 1) {
@@ -98,7 +98,10 @@ export function countWithinHour(usage: Usage, now: number, ownAt: number | null 
   return own > now - HOUR_MS ? Math.max(0, count - 1) : count;
 }
 
-/** Payments that passed policy on the day of `now`; `ownDay`: without one that is checked again, and was counted on that day. */
+/**
+ * Returns the number of payments that passed policy on the day of `now`. `ownDay` excludes the payment that is checked
+ * again, which was counted on that day.
+ */
 export function countToday(usage: Usage, now: number, ownDay: string | null = null): number {
   const today = spentToday(usage, now);
   return ownDay === today.date ? Math.max(0, today.count - 1) : today.count;
@@ -117,16 +120,13 @@ export function slotFreeAt({ counts }: Usage, limit: number, now: number): numbe
   return null;
 }
 
-/** Makes the day of `now` the day that is counted. Days only move forward. */
+/** Makes the day of `now` the counted day. Days only move forward. */
 export function rollDay(usage: Usage, now: number): void {
   const date = utcDate(now);
   if (date > usage.day.date) usage.day = { date, amountMc: 0, count: 0 };
 }
 
-/**
- * Counts one payment that passed policy. The counts stay, whatever the payment's outcome. `windowsMs`: windows that the rules
- * in force count in.
- */
+/** Counts a payment that passed policy, for good. `windowsMs`: windows in which the rules in force count. */
 export function countPayment(usage: Usage, now: number, windowsMs: readonly number[] = []): void {
   rollDay(usage, now);
   usage.day.count += 1;
@@ -146,9 +146,9 @@ export function inaccuracyMs(windowMs: number, windowsMs: readonly number[]): nu
 }
 
 /**
- * The counts without those that no window reaches any more, the older ones in wider buckets. An instant moves up to its
- * bucket's end, so it counts too long and never too short, and never back into a window that it has left. Widths are powers
- * of two, so buckets nest and an instant that moves again is as accurate as one that moves once.
+ * Returns the counts without expired ones, with older ones in wider buckets. An instant moves up to its bucket's end,
+ * so it counts too long and never too short, and never returns to a window that it has left. Widths are powers of two,
+ * so that buckets nest and repeated moves lose no accuracy.
  */
 export function inBuckets(
   { counts, windowsMs }: Pick<Usage, "counts" | "windowsMs">,
@@ -169,5 +169,4 @@ export function inBuckets(
   return newestFirst.toReversed();
 }
 
-/** The end of the bucket that an instant is in. */
 export const bucketEnd = (instant: number, width: number): number => Math.ceil(instant / width) * width;

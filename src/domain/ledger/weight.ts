@@ -6,53 +6,51 @@ import type { Account, Ledger, Level } from "./state.ts";
 import { inBuckets } from "./usage.ts";
 
 /**
- * Upper bound of a ledger's packed and compressed size. The engine terminates a workflow whose state exceeds its
- * bound (2 MiB), so commands are refused while there is still room. Accounts are weighed by the code that packs them;
- * of the rest, incompressible parts are estimated: ids, hashes, figures and texts.
+ * Upper bound of a ledger's packed and compressed size. Temporal terminates a workflow whose state exceeds its bound (2
+ * MiB), so commands are refused while there is still room. Accounts are weighed by the code that packs them. For the
+ * rest, the incompressible parts are estimated: ids, hashes, figures and texts.
  */
 
-/** Ids, hashes, proofs, times and an approval of an open payment. */
+/** Ids, hashes, proofs, times and approval of an open payment. */
 const OPEN_BYTES = 400;
-/** An authorization, or an answer to one of its requests, without its id; a booking, and a limit that it has exceeded. */
+/** An authorization or an answer to one of its requests, without its id; a booking; a breach. */
 const AUTHORIZATION_BYTES = 48;
 const ANSWER_BYTES = 30;
 const BOOKING_BYTES = 56;
 const BREACH_BYTES = 20;
-/** The last digits of a card, and how long it waits. */
+/** Last digits of a card, and the end of its wait. */
 const CARD_BYTES = 20;
-/** An event that is not published yet; its id is not carried over. */
+/** An unpublished event; its id is not carried over. */
 const EVENT_BYTES = 18;
-/** Marks that an account has rare fields. */
+/** Marks of an account with rare fields. */
 const REST_BYTES = 16;
-/** A key of a closed payment. */
 const KEY_BYTES = 46;
-/** A limit that a payment has brought to a threshold, until that is published. */
+/** A warning, until published. */
 const WARNING_BYTES = 40;
-/** An increase of a limit of a level, and a limit that a grant has raised. */
+/** An increase of a level's limit, and a limit raised by a grant. */
 const INCREASE_BYTES = 70;
 const RAISED_BYTES = 40;
 /** A grant that is not known to be recorded. */
 const GRANT_BYTES = 60;
-/** A limit that a payment was decided by, until that is published. */
+/** A limit by which a payment was decided, until published. */
 const LIMIT_BYTES = 16;
-/** A team, its cap with spend limits, its totals and windows. */
+/** A team with its cap, spend limits, totals and windows. */
 const TEAM_BYTES = 130;
-/** The first reply to a request, and its id. */
+/** A cached reply and its request's id. */
 const REPLY_BYTES = 90;
-/** The tables by which all is expanded again, and the first use of each field and word. */
+/** Tables for expanding the packed form, and the first use of each field and word. */
 const FIXED_BYTES = 1_500;
 
-/** Overhead of compression on packed bits. */
+/** Bytes per packed bit, including the compression's overhead. */
 const BITS_FACTOR = 1.02 / 8;
 
-/** An account, as of `now`. */
 export function weightOf(account: Account, now: number): number {
   const meter = new BitMeter();
   codeAccount(meter, account, now, account.usage.windows.at);
   return weightIn(account, meter.bitCount);
 }
 
-/** An account that takes so many bits besides. */
+/** Returns the weight of an account whose packed part takes `bitCount` bits. */
 export function weightIn(
   { agentId, grant, keyId: activeId, name, open, outbox, pausedAt, policy, revokedKeyId }: Account,
   bitCount: number,
@@ -68,18 +66,18 @@ export function weightIn(
   return Math.ceil(bytes);
 }
 
-/** The whole ledger, its accounts as of their last change. */
+/** Returns the weight of the whole ledger, with accounts as of their last change. */
 export const ledgerBytes = ({ keys, replies, teams, weightBytes }: Ledger): number =>
   FIXED_BYTES + weightBytes + keys.count * KEY_BYTES + teams.size * TEAM_BYTES + replies.size * REPLY_BYTES;
 
-/** Increases of a level; few have any. */
+/** Returns the weight of a level's increases. */
 export const levelBytes = ({ cap }: Pick<Level, "cap">): number =>
   (cap.increases?.length ?? 0) * INCREASE_BYTES;
 
 export const levelsBytes = ({ project, teams }: Ledger): number =>
   [project, ...teams.values()].reduce((bytes, level) => bytes + levelBytes(level), 0);
 
-/** Weighs all accounts anew: what has expired since an account last changed weighs nothing any more. */
+/** Weighs all accounts again: what has expired since an account last changed no longer counts. */
 export function reweigh(ledger: Ledger, now: number): void {
   ledger.weighedAt = now;
   ledger.weightBytes = levelsBytes(ledger);
@@ -90,7 +88,7 @@ export function reweigh(ledger: Ledger, now: number): void {
   }
 }
 
-/** A payment is replaced as a whole when it changes, and weighed whenever anything of its account does. */
+/** Cached weights. A payment is replaced when it changes, but weighed with every change of its account. */
 const weighed = new WeakMap<StoredPayment, number>();
 
 function paymentBytes(payment: StoredPayment): number {
@@ -142,7 +140,7 @@ function textBytes(text: string | null | undefined): number {
   for (let at = 0; at < (text?.length ?? 0); at += 1) {
     const unit = text?.charCodeAt(at) ?? 0;
     if (unit < 0x80) plain += 1;
-    // Half of a pair, which takes four.
+    // Half of a surrogate pair, which takes four bytes.
     else other += unit < 0x800 || (unit >= 0xd800 && unit < 0xe000) ? 2 : 3;
   }
   return QUOTES_BYTES + plain + Math.ceil(other * MIXED);

@@ -11,53 +11,53 @@ import {
 
 /** Amounts in the windows of spend limits, counted whether or not there is a limit. */
 export interface Windows {
-  /** The newest full minute in which anything was counted, in epoch milliseconds; 0: nothing was. */
+  /** Newest full minute in which anything was counted, in epoch milliseconds; 0 if nothing was. */
   readonly at: number;
   /** Amounts in the windows of that instant. */
   readonly mc: PerPeriod;
 }
 
 const MINUTE_MS = 60_000;
-/** Windows begin at full minutes, and nothing is kept of an instant but those that it is in. */
+/** Rounds down to a full minute. Windows begin at full minutes, so only an instant's windows have to be stored. */
 export const fullMinute = (at: number): number => Math.floor(at / MINUTE_MS) * MINUTE_MS;
 
 export const NO_WINDOWS: Windows = { at: 0, mc: [0, 0, 0, 0, 0] };
 
-/** A limit of what may be spent in a period. */
+/** A limit on the spend in a period. */
 export interface SpendLimit {
   readonly period: Period;
   readonly limitCents: number;
 }
 
-/** Spend limits that one agent, team or project can have. */
+/** Maximum spend limits of one agent, team or project. */
 export const SPEND_LIMITS_MAX = 4;
 
-/** Spend limits of an agent's policy or of a level's budget, with the increases of them. */
+/** Spend limits of an agent's policy or of a level's budget, with their increases. */
 export interface SpendLimits extends Increased {
-  /** Left out: there are none. */
+  /** Missing if there are none. */
   readonly spendLimits?: readonly SpendLimit[];
 }
 
-/** The parts of a ledger that tell the time of its windows. */
+/** Parts of a ledger that determine the time of its windows. */
 interface WindowClock {
   readonly calendar: Calendar;
   readonly project: { readonly windows: Pick<Windows, "at"> };
 }
 
 /**
- * The windows that something decided now is counted in. They only move forward: where the clock went back, they are those of the
- * newest instant that anything was counted at.
+ * Returns the windows in which a decision made now is counted. They only move forward: if the clock went back, they are
+ * those of the newest counted instant.
  */
 export const boundsNow = ({ calendar, project }: WindowClock, now: number): WindowBounds =>
   windowBounds(calendar, Math.max(now, project.windows.at));
 
-/** The amounts in the windows of `bounds`. */
+/** Returns the amounts in the windows of `bounds`. */
 export const rolled = ({ at, mc }: Windows, bounds: WindowBounds): Windows => ({
   at: fullMinute(bounds.at),
   mc: mc.map((amount, place) => (at >= (bounds.starts[place] ?? 0) ? amount : 0)),
 });
 
-/** Windows of an account as of the time of `bounds`; none where nothing in them counts any more. */
+/** Returns an account's windows as of the time of `bounds`; `NO_WINDOWS` if nothing in them counts any more. */
 export function windowsAsOf(windows: Windows, bounds: WindowBounds): Windows {
   const now = rolled(windows, bounds);
   return now.mc.every((amount) => amount === 0) ? NO_WINDOWS : now;
@@ -68,16 +68,16 @@ export const plusEach = ({ at, mc }: Windows, added: PerPeriod): Windows => ({
   mc: mc.map((amount, place) => amount + (added[place] ?? 0)),
 });
 
-/** A limit as it is now with its use, and its window. */
+/** A limit with its present amount, use and window. */
 export interface SpendLimitUse extends SpendLimit {
-  /** The amount that it was set to, without increases. */
+  /** Amount as set, without increases. */
   readonly setCents: number;
   readonly usedMc: number;
   readonly startedAt: number;
   readonly resetsAt: number;
 }
 
-/** Each limit as it is in the windows of `bounds`, the shortest period first. */
+/** Returns each limit in the windows of `bounds`, shortest period first. */
 export function usesOf(set: SpendLimits, windows: Windows, bounds: WindowBounds): readonly SpendLimitUse[] {
   const { spendLimits = [] } = set;
   if (spendLimits.length === 0) return [];
@@ -91,7 +91,7 @@ export function usesOf(set: SpendLimits, windows: Windows, bounds: WindowBounds)
   });
 }
 
-/** The limit that has no room for so much more, or null; of several, that of the longest period: only waiting for its end helps. */
+/** Returns the limit without room for an amount, of several that of the longest period; null if it fits. */
 export function exceededLimit(
   set: SpendLimits,
   windows: Windows,
@@ -107,16 +107,15 @@ export function exceededLimit(
   return ofOthers.findLast(({ limitCents, usedMc }) => usedMc + amountMc > mcOf(limitCents)) ?? null;
 }
 
-/** A limit as it is shown: as it was set, with what is left of it now. A started cent counts whole. */
+/** A limit as set, with its present remainder. Use is rounded up to whole cents. */
 export interface ShownSpendLimit extends SpendLimit {
   readonly usedCents: number;
   readonly remainingCents: number;
-  /** Epoch milliseconds. */
   readonly startedAt: number;
   readonly resetsAt: number;
 }
 
-/** Limits as they were set, with the use that is shown: that may be of a later change. A limit that was changed has no increase any more. */
+/** Returns limits as set, with the displayed use, possibly of a later change. A changed one has no increase. */
 export const withUse = <U extends Omit<ShownSpendLimit, "startedAt" | "resetsAt">>(
   limits: readonly SpendLimit[],
   shown: readonly U[],
@@ -136,6 +135,5 @@ export const shownLimit = ({ limitCents, setCents, usedMc, ...limit }: SpendLimi
   remainingCents: remainingOf(limitCents, usedMc),
 });
 
-/** Each limit's amount, by its period. */
 export const amountsOf = ({ spendLimits = [] }: SpendLimits): ReadonlyMap<Period, number> =>
   new Map(spendLimits.map(({ limitCents, period }) => [period, limitCents]));

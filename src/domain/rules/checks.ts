@@ -4,35 +4,34 @@ import { shopNames } from "./shop-hosts.ts";
 import type { ZoneOffsets } from "./time-window.ts";
 
 /**
- * Rule inputs of a payment for its ledger. The server judges rules that follow from the payment and from settled
- * records, and sends only the types that flagged. The ledger judges rules that depend on other payments or on time.
+ * Rule inputs of a payment for its ledger. The server judges rules that depend on the payment and on settled records,
+ * and sends only the types that flagged. The ledger judges rules that depend on other payments or on time.
  */
 
-/** Rule inputs that are sent with a payment; absent if no rule is relevant. */
+/** Rule inputs sent with a payment; missing if no rule is relevant. */
 export interface PaymentRules {
-  /** The project's first, then the team's, each in their order; none that says no more than one before it. */
+  /** Checks of the project, then of the team, each in their order, without those that an earlier one covers. */
   readonly checks: readonly RuleCheck[];
-  /** Those of rules in the shadow, which hold nothing; left out: there are none. */
+  /** Checks of shadow rules, which hold nothing; missing if there are none. */
   readonly shadow?: readonly RuleCheck[];
-  /** The wall clocks of the time windows. */
+  /** Wall clocks of the time windows. */
   readonly zones?: readonly ZoneOffsets[];
   /**
-   * Creation time of the newest like payment that is closed and recorded, in epoch milliseconds, for a ledger that
+   * Creation time of the newest similar payment that is closed and recorded, in epoch milliseconds, for a ledger that
    * has evicted it. Looked up as of the command's `recordsCheckedThrough`.
    */
   readonly similarAt?: number;
 }
 
-/** All checks, those of rules in the shadow included. */
 export const allChecks = ({ checks, shadow = [] }: PaymentRules): readonly RuleCheck[] => [
   ...checks,
   ...shadow,
 ];
 
-/** The facts of a payment that rules and restrictions look at. */
+/** Facts of a payment that rules and restrictions judge. */
 export interface RuledPayment extends Pick<RuledFacts, "rail" | "amountMc" | "merchantCategory"> {
   readonly recipient: string;
-  /** The URL that is paid for; only of a purchase. */
+  /** URL that is paid for; only of a purchase. */
   readonly resource?: string | undefined;
 }
 
@@ -47,13 +46,13 @@ export const comparedPayment = ({ recipient, resource, ...payment }: RuledPaymen
 
 /** Facts that the server looked up for the rules of one payment. */
 export interface Findings extends Pick<RuledFacts, "isNewRecipient"> {
-  /** The wall clock of each zone that a time window names. */
+  /** Returns the wall clock of a zone that a time window names. */
   readonly offsetsOf: (timezone: string) => ZoneOffsets;
 }
 
 /**
- * The rules of a payment's project and team, in this order, made ready for its project's ledger. Undefined when none is left.
- * What it costs does not grow with how many names, categories or rails the rules list, nor with how long those are.
+ * Prepares the rules of a payment's project and team, in this order, for its project's ledger; undefined if none
+ * applies. The cost does not depend on the number or length of the rules' names, categories and rails.
  */
 export function paymentRules(
   rules: readonly ReadyRule[],

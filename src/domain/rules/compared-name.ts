@@ -1,14 +1,14 @@
-/** Names of recipients, as rules compare them. */
+/** Names of recipients, as compared by rules. */
 
-/** Soft hyphens, zero-width and variation characters: invisible. */
+/** Soft hyphens, zero-width and variation characters, which are invisible. */
 const INVISIBLE = /\p{Default_Ignorable_Code_Point}/gu;
 const SPACES = /\p{White_Space}+/gu;
 
 /**
- * Returns the form by which recipients are compared, so that spelling does not evade a rule: NFKC, no case in any
- * script, no invisible characters, single spaces, none at the ends. Upper case comes before the final lower case,
- * since some letters have several lower-case forms; lower case comes first, since one capital becomes such a letter
- * (ẞ).
+ * Returns the form in which recipients are compared, so that spelling does not evade a rule: NFKC, case-insensitive in
+ * every script, without invisible characters, with single spaces and none at the ends. Upper-casing precedes the final
+ * lower-casing, since some letters have several lower-case forms; lower-casing comes first, since one capital (ẞ)
+ * becomes such a letter.
  */
 export const comparedName = (recipient: string): string =>
   recipient
@@ -21,12 +21,12 @@ export const comparedName = (recipient: string): string =>
     .replaceAll(SPACES, " ")
     .trim();
 
-/** The most UTF-16 units that a name may have once its compatibility forms are folded; four for each of its characters. */
+/** Maximum UTF-16 units of a name after folding of compatibility forms; four per character. */
 export const FOLDED_NAME_MAX = 800;
 
 /**
- * Whether a name stays short when its compatibility forms are folded: a single character can become 18, and whatever
- * compares names would work by what they become. No name that people write comes near the bound.
+ * Whether a name stays short after folding of compatibility forms: a single character can become 18, which every
+ * comparison would have to process. No name that people write comes near the bound.
  */
 export const foldsShort = (name: string): boolean =>
   name.length <= FOLDED_NAME_MAX && name.normalize("NFKC").length <= FOLDED_NAME_MAX;

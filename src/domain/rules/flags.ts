@@ -1,10 +1,9 @@
 import type { PaymentRules } from "./checks.ts";
 import { checkFlags, type LedgerFacts, type RuleType } from "./rules.ts";
 
-/** The history that rules need of an agent's other payments. */
 type PaymentHistory = Pick<LedgerFacts, "countWithin" | "newestSimilarAt">;
 
-/** The types of the rules that flag a payment made now, each once, the first that flags first. */
+/** Returns the types of the rules that flag a payment made now, each once, in the order of the rules. */
 export function flaggedTypes(
   rules: Pick<PaymentRules, "checks" | "zones">,
   history: PaymentHistory,

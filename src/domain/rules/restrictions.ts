@@ -5,10 +5,10 @@ import type { RuledFacts } from "./rules.ts";
 
 /**
  * Restrictions of a project, a team or an agent. A payment that one level forbids is denied, whatever other levels
- * allow and whatever a person would say. Rules, in contrast, hold a payment for a person.
+ * allow and a person would decide. Rules, in contrast, hold a payment for a person.
  */
 
-/** Entries that are allowed (null: all), and entries that are forbidden even then. */
+/** Allowed entries (null for all), and entries that are forbidden even then. */
 interface AllowAndDeny {
   readonly only: readonly string[] | null;
   readonly never: readonly string[];
@@ -17,7 +17,7 @@ interface AllowAndDeny {
 export const UNCODED = ["allow", "deny"] as const;
 
 export interface Restrictions {
-  /** Names, addresses and hosts (`host:api.example.com`), compared as rules compare them. */
+  /** Names, addresses and hosts (`host:api.example.com`), compared as by rules. */
   readonly recipients: AllowAndDeny;
   readonly merchantCategories: AllowAndDeny & {
     /** Treatment of a payment without a category. */
@@ -32,7 +32,7 @@ export const NO_RESTRICTIONS: Restrictions = {
   rails: { only: null },
 };
 
-/** Denials by restrictions, in the order in which they are checked. */
+/** Denials by restrictions, in the order of their checks. */
 export const RESTRICTION_CODES = [
   "RAIL_NOT_ALLOWED",
   "RECIPIENT_NOT_ALLOWED",
@@ -40,27 +40,27 @@ export const RESTRICTION_CODES = [
 ] as const;
 export type RestrictionCode = (typeof RESTRICTION_CODES)[number];
 
-/** Levels that have restrictions, in the order in which they are checked. */
+/** Levels with restrictions, in the order of their checks. */
 export const RESTRICTED_LEVELS = ["agent", "team", "project"] as const;
 export type RestrictedLevel = (typeof RESTRICTED_LEVELS)[number];
 
-/** The first level that forbids a payment, and by what. */
+/** The first level that forbids a payment, and the restriction by which it does. */
 export interface Forbidden {
   readonly code: RestrictionCode;
   readonly level: RestrictedLevel;
 }
 
-/** Facts of a payment that restrictions look at. */
+/** Facts of a payment that restrictions judge. */
 export type RestrictedFacts = Pick<RuledFacts, "rail" | "merchantCategory" | "comparedName" | "shopNames">;
 
 /** Restrictions of one level, prepared to judge any number of payments. */
 export interface ReadyRestrictions {
   readonly forbids: Readonly<Record<RestrictionCode, (payment: RestrictedFacts) => boolean>>;
-  /** Texts that are kept to judge by. */
+  /** Texts that the preparation keeps in memory. */
   readonly texts: readonly ReadonlySet<string>[];
 }
 
-/** Prepares the lists of one level; the costly part, to be done once for each set of lists. */
+/** Prepares the lists of one level; the costly part, to be done once per set of lists. */
 export function readyRestrictions({
   merchantCategories,
   rails,
@@ -81,7 +81,7 @@ export function readyRestrictions({
   };
 }
 
-/** A payment with several names, as a purchase has, is forbidden by any of them and allowed by any of them. */
+/** Prepares lists. A payment with several names, as a purchase, is forbidden or allowed by any of them. */
 function readyLists({ never, only }: AllowAndDeny, compared: (entry: string) => string) {
   const forbidden = new Set(never.map(compared));
   const allowed = only === null ? null : new Set(only.map(compared));
@@ -93,7 +93,7 @@ function readyLists({ never, only }: AllowAndDeny, compared: (entry: string) => 
   };
 }
 
-/** Returns the first restriction that forbids a payment: by code, then by level. Null: it is allowed. */
+/** Returns the first restriction that forbids a payment, by code, then by level; null if it is allowed. */
 export function forbiddenBy(
   levels: Readonly<Record<RestrictedLevel, ReadyRestrictions | undefined>>,
   payment: RestrictedFacts,
@@ -110,7 +110,7 @@ const NOUNS: Readonly<Record<RestrictionCode, string>> = {
   MERCHANT_CATEGORY_NOT_ALLOWED: "merchant category",
 };
 
-/** The denial of a forbidden payment; its reason does not give the lists away. */
+/** Returns the denial of a forbidden payment, whose reason does not reveal the lists. */
 export const restrictionDenial = ({ code, level }: Forbidden): Denial => ({
   code,
   reason: `The ${level}'s restrictions do not allow this ${NOUNS[code]}.`,

@@ -10,11 +10,10 @@ import {
 } from "./time-window.ts";
 
 /**
- * Approval rules of a project or team: a payment that an enabled rule flags waits for a person. All that the domain knows of
- * a type is here: what sets it (`RuleParams`) and how it is judged, by the server (`BY_SERVER`) or by the ledger (`BY_LEDGER`).
+ * Approval rules of a project or team: a payment that an enabled rule flags waits for a person. Everything about a type
+ * is here: its parameters (`RuleParams`) and its judgement, by the server (`BY_SERVER`) or by the ledger (`BY_LEDGER`).
  */
 
-/** All types of rules. */
 export const RULE_TYPES = [
   "amount_above",
   "new_recipient",
@@ -27,67 +26,64 @@ export const RULE_TYPES = [
 ] as const;
 export type RuleType = (typeof RULE_TYPES)[number];
 
-/** Monday first; a weekday is its place here. */
+/** Monday first; a weekday is represented by its index. */
 export const WEEKDAYS = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"] as const;
 export type Weekday = (typeof WEEKDAYS)[number];
 
-/** Flags the entries of `anyOf`, or all but those of `noneOf`; the contract admits exactly one of the two. */
+/** Flags the entries of `anyOf`, or all but those of `noneOf`; the contract allows exactly one of the two. */
 export interface Listed {
   readonly anyOf?: readonly string[] | undefined;
   readonly noneOf?: readonly string[] | undefined;
 }
 
-/** Parameters of each type. */
 export interface RuleParams {
-  /** Flags what is above, not what is at. */
+  /** Flags amounts above, not equal to, the limit. */
   readonly amount_above: { readonly amountCents: number };
   /** Flags until an earlier payment of the agent to the recipient on the rail has settled. */
   readonly new_recipient: Readonly<Record<string, never>>;
-  /** Addresses and names, compared without case. */
+  /** Addresses and names, compared case-insensitively. */
   readonly recipient: Listed;
   /** Four digits each. A payment without a category is in no list. */
   readonly merchant_category: Listed;
   readonly rail: { readonly anyOf: readonly Rail[] };
   /** Flags the payment that would be number `count` + 1 of the agent in the window. */
   readonly velocity: { readonly count: number; readonly windowSeconds: number };
-  /** `from` inclusive, `to` exclusive, `HH:MM` on the wall; over midnight when `from` is later than `to`. */
+  /** `from` inclusive, `to` exclusive, in `HH:MM` local time; over midnight if `from` is later than `to`. */
   readonly time_window: {
-    /** IANA. */
+    /** IANA name. */
     readonly timezone: string;
     readonly days: readonly Weekday[];
     readonly from: string;
     readonly to: string;
-    /** True flags what lies outside of the window, false what lies inside. */
+    /** Whether payments outside of the window are flagged, rather than those inside. */
     readonly outside: boolean;
   };
-  /** Flags a payment like one that the agent has made, on hold included, denied ones not. */
+  /** Flags a payment similar to an earlier one of the agent, including held but not denied ones. */
   readonly duplicate: { readonly windowSeconds: number };
 }
 
-/** A rule of one of these types. */
 export type RuleOf<T extends RuleType> = {
   readonly [K in T]: {
     readonly id: string;
     readonly type: K;
     readonly enabled: boolean;
-    /** Whether a disabled rule says what it would have flagged. */
+    /** Whether a disabled rule reports what it would have flagged. */
     readonly shadow?: boolean | undefined;
     readonly params: RuleParams[K];
   };
 }[T];
 export type ApprovalRule = RuleOf<RuleType>;
 
-/** The longest window of `velocity` and `duplicate`: 31 days. */
+/** Maximum window of `velocity` and `duplicate`: 31 days. */
 export const RULE_WINDOW_SECONDS_MAX = 2_678_400;
 
-/** The facts of a payment that the server judges rules by. */
+/** Facts of a payment by which the server judges rules. */
 export interface RuledFacts {
   readonly rail: Rail;
   readonly amountMc: number;
   readonly merchantCategory: string | null;
-  /** The recipient as it is compared. */
   readonly comparedName: string;
-  /** The names of the shop that a purchase is made at, as they are compared; none of another payment. */
+  /** Names, as compared, of the shop at which a purchase is made; empty for other payments. */
   readonly shopNames: readonly string[];
   /** Whether no earlier payment of the agent to the recipient on the rail, or to the shop's host, has settled. */
   readonly isNewRecipient: boolean;
@@ -95,13 +91,13 @@ export interface RuledFacts {
 
 /** Facts by which the ledger judges a payment's checks. */
 export interface LedgerFacts {
-  /** The time of the decision, epoch milliseconds. */
+  /** Time of the decision, in epoch milliseconds. */
   readonly now: number;
-  /** The wall clocks of the zones that checks name by their place. */
+  /** Wall clocks of the zones, which checks refer to by index. */
   readonly zones: readonly ZoneOffsets[] | undefined;
-  /** Payments that passed policy in the window that ends now, of this many milliseconds; one as old as it has left it. */
+  /** Returns how many payments passed policy in the window ending now; one exactly as old is outside. */
   readonly countWithin: (windowMs: number) => number;
-  /** Returns when the newest like payment that is not denied was made; null if there is none. */
+  /** Returns when the newest similar payment that is not denied was made; null if there is none. */
   readonly newestSimilarAt: () => number | null;
 }
 
@@ -110,13 +106,13 @@ export interface LedgerChecks {
   readonly velocity: RuleParams["velocity"];
   readonly duplicate: RuleParams["duplicate"];
   readonly time_window: TimeWindow & {
-    /** Place in `PaymentRules.zones`. */
+    /** Index in `PaymentRules.zones`. */
     readonly zone: number;
   };
 }
 export type LedgerRuleType = keyof LedgerChecks;
 
-/** Types that follow from the payment and the records of settled ones alone. */
+/** Types that depend only on the payment and on records of settled ones. */
 export type ServerRuleType = Exclude<RuleType, LedgerRuleType>;
 
 type LedgerCheckOf<T extends LedgerRuleType> = {
@@ -127,10 +123,10 @@ export type LedgerCheck = LedgerCheckOf<LedgerRuleType>;
 /** The part of a rule that is sent with a payment; for a server's rule only that it flagged. */
 export type RuleCheck = { readonly type: ServerRuleType } | LedgerCheck;
 
-/** A rule that the server judges, without what does not depend on the payment: that is worked out. */
+/** Judgement by the server, with everything precomputed that does not depend on the payment. */
 interface ServerJudgement {
   readonly flags: (payment: RuledFacts) => boolean;
-  /** The texts that are kept to judge by. */
+  /** Texts that the judgement keeps in memory. */
   readonly texts?: ReadonlySet<string>;
 }
 
@@ -164,11 +160,11 @@ const BY_SERVER: { readonly [T in ServerRuleType]: (params: RuleParams[T]) => Se
   },
 };
 
-/** The place of a time zone among those that go with a payment. */
+/** Returns the index of a time zone among those sent with a payment. */
 export type ZoneOf = (timezone: string) => number;
 
 interface LedgerJudgement<T extends LedgerRuleType> {
-  /** Prepares the check for the ledger; the part that does not depend on the payment is computed in advance. */
+  /** Prepares the check for the ledger; the part that does not depend on the payment is precomputed. */
   readonly ready: (params: RuleParams[T]) => (zoneOf: ZoneOf) => LedgerCheck;
   readonly flags: (check: LedgerCheckOf<T>, facts: LedgerFacts) => boolean;
   /** Whether the earlier check flags whenever the later one does. */
@@ -210,7 +206,7 @@ const BY_LEDGER: { readonly [T in LedgerRuleType]: LedgerJudgement<T> } = {
   },
 };
 
-/** An enabled rule, or one in the shadow, as payments are judged by it. */
+/** An enabled or shadow rule, prepared for judging payments. */
 export type ReadyRule = { readonly isShadow: boolean } & (
   | ({ readonly type: ServerRuleType } & ServerJudgement)
   | { readonly type: LedgerRuleType; readonly checkWith: (zoneOf: ZoneOf) => LedgerCheck }
@@ -218,7 +214,7 @@ export type ReadyRule = { readonly isShadow: boolean } & (
 
 const isJudgedByLedger = (rule: ApprovalRule): rule is RuleOf<LedgerRuleType> => rule.type in BY_LEDGER;
 
-/** The types of rules whose checks say no more than that they flag. */
+/** Types of rules whose checks only say that they flag. */
 export const SERVER_RULE_TYPES: readonly ServerRuleType[] = RULE_TYPES.filter(
   (type): type is ServerRuleType => type in BY_SERVER,
 );
@@ -236,8 +232,8 @@ const readyForLedger = <T extends LedgerRuleType>(rule: RuleOf<T>): ReadyRule =>
 });
 
 /**
- * The rules of a container that say something, in their order, made ready to judge any number of payments. This is where a long list
- * of names costs something: it is to be done once for each set of rules.
+ * Prepares a container's enabled and shadow rules, in their order, to judge any number of payments. Long lists of names
+ * are costly only here, so this is done once per set of rules.
  */
 export const readyRules = (rules: readonly ApprovalRule[]): readonly ReadyRule[] =>
   rules
@@ -255,7 +251,7 @@ const isLedgerCheck = (check: RuleCheck): check is LedgerCheck => check.type in 
 const judge = <T extends LedgerRuleType>(check: LedgerCheckOf<T>, facts: LedgerFacts): boolean =>
   BY_LEDGER[check.type].flags(check, facts);
 
-/** Whether a check flags the payment that it goes with. One that is not the ledger's does: the server has seen that. */
+/** Whether a check flags its payment. A server's check always does, since the server sends only those that flag. */
 export const checkFlags = (check: RuleCheck, facts: LedgerFacts): boolean =>
   isLedgerCheck(check) ? judge(check, facts) : true;
 
@@ -267,11 +263,11 @@ const isOf = <T extends LedgerRuleType>(
 const judgedCovers = <T extends LedgerRuleType>(earlier: LedgerCheckOf<T>, later: RuleCheck): boolean =>
   isOf(earlier.type, later) && BY_LEDGER[earlier.type].covers(earlier, later);
 
-/** Whether the earlier check flags whenever the later one does, under the same type. */
+/** Whether the earlier check, of the same type, flags whenever the later one does. */
 export const covers = (earlier: RuleCheck, later: RuleCheck): boolean =>
   isLedgerCheck(earlier) ? judgedCovers(earlier, later) : earlier.type === later.type;
 
-/** The windows that checks count payments in, shortest first. */
+/** Returns the windows in which checks count payments, shortest first. */
 export function windowsMsOf(checks: readonly RuleCheck[]): readonly number[] {
   const windows = checks.flatMap((check) => (check.type === "velocity" ? [check.windowSeconds * 1_000] : []));
   return [...new Set(windows)].toSorted((one, other) => one - other);

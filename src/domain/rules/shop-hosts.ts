@@ -1,16 +1,16 @@
-/** Hosts of shops, as rules name and compare them. */
+/** Hosts of shops, as named and compared by rules. */
 
-/** A URL that was judged before: scheme, host and port, without user or password. */
+/** Scheme, host and port of a URL that was validated before, without user or password. */
 const AUTHORITY = /^(https?):\/\/(\[[^\]]+\]|[^:/?#]+)(?::(\d+))?/i;
 
-/** The host of a URL, in lower case. */
+/** Returns the host of a URL, in lower case. */
 export function hostIn(url: string): string {
   const [, , host] = AUTHORITY.exec(url) ?? [];
   if (host === undefined) throw new Error("a purchase has no host");
   return host.toLowerCase();
 }
 
-/** The names by which rules find the shop: its host on every port, and on its own. */
+/** Returns the names by which rules find the shop: its host on any port, and its host with its port. */
 export function shopNames(url: string): readonly string[] {
   const [, scheme = "", , port] = AUTHORITY.exec(url) ?? [];
   const host = hostIn(url);

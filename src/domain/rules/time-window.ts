@@ -1,17 +1,17 @@
 /**
- * The clock on the wall of one place over some time, worked out before the decision and recorded with it: time-zone data
- * changes, and a decision that is replayed must not.
+ * UTC offsets of one time zone over a range of time, computed before the decision and recorded with it: time-zone data
+ * changes, while a replayed decision must not.
  */
 export interface ZoneOffsets {
-  /** [from when on, epoch milliseconds; minutes ahead of UTC], oldest first. */
+  /** [start in epoch milliseconds; minutes ahead of UTC], oldest first. */
   readonly segments: readonly (readonly [sinceMs: number, offsetMinutes: number])[];
-  /** Beyond this, nothing is known. */
+  /** End of the known range. */
   readonly untilMs: number;
 }
 
-/** A time window as it is judged. */
+/** A time window, prepared for judging. */
 export interface TimeWindow {
-  /** Places in `WEEKDAYS`. */
+  /** Indexes in `WEEKDAYS`. */
   readonly days: readonly number[];
   readonly fromMinutes: number;
   readonly toMinutes: number;
@@ -24,13 +24,15 @@ const DAY_MINUTES = 1_440;
 /** 1970-01-01 was a Thursday; Monday is 0. */
 const EPOCH_WEEKDAY = 3;
 
-/** Minutes since midnight of `HH:MM`; `24:00` is the end of the day. */
+/** Returns the minutes since midnight of `HH:MM`; `24:00` is the end of the day. */
 export function minutesOf(time: string): number {
   const [hours = 0, minutes = 0] = time.split(":").map(Number);
   return hours * 60 + minutes;
 }
 
-/** Weekday (Monday is 0) and minutes since midnight on the wall; null where the offsets say nothing of that time. */
+/**
+ * Returns weekday (Monday is 0) and minutes since midnight in local time; null if the offsets don't cover that time.
+ */
 export function wallClock(
   { segments, untilMs }: ZoneOffsets,
   now: number,
@@ -44,8 +46,8 @@ export function wallClock(
 }
 
 /**
- * Whether a time window flags a payment made now. A repeated hour is in the window twice, a missing one never is. What the
- * offsets say nothing of is flagged: a person looks.
+ * Whether a time window flags a payment made now. A repeated hour is in the window twice, a skipped one never. A time
+ * that the offsets don't cover is flagged, so that a person decides.
  */
 export function timeWindowFlags(check: TimeWindow, offsets: ZoneOffsets | undefined, now: number): boolean {
   const wall = offsets === undefined ? null : wallClock(offsets, now);
@@ -53,7 +55,7 @@ export function timeWindowFlags(check: TimeWindow, offsets: ZoneOffsets | undefi
   return isInside(check, wall.weekday, wall.minutes) !== check.outside;
 }
 
-/** Over midnight, what comes after it belongs to the day on which the window began. */
+/** Whether a time is inside a window, whose part after midnight belongs to the day on which it began. */
 function isInside({ days, fromMinutes, toMinutes }: TimeWindow, weekday: number, minutes: number): boolean {
   if (fromMinutes < toMinutes) {
     return days.includes(weekday) && minutes >= fromMinutes && minutes < toMinutes;
@@ -62,7 +64,7 @@ function isInside({ days, fromMinutes, toMinutes }: TimeWindow, weekday: number,
   return minutes >= fromMinutes ? days.includes(weekday) : minutes < toMinutes && days.includes(dayBefore);
 }
 
-/** Whether two windows are the same hours of the same days, on the same side. */
+/** Whether two windows cover the same hours of the same days, on the same side. */
 export const isSameWindow = (one: TimeWindow, other: TimeWindow): boolean =>
   one.fromMinutes === other.fromMinutes &&
   one.toMinutes === other.toMinutes &&

@@ -2,9 +2,9 @@ import { usedCents } from "../money.ts";
 import type { DenialCode } from "../ledger/policy.ts";
 import { type PastPayment, type Side, SIDES, sideOf } from "./past-payment.ts";
 
-/** Payments with another verdict than they had. */
+/** Payments whose verdict has changed. */
 
-/** Examples that are named; the newest ones. */
+/** Maximum examples; the newest ones. */
 export const EXAMPLES_MAX = 100;
 
 export interface Move {
@@ -22,9 +22,9 @@ export interface MoveExample {
   readonly amountCents: number;
   readonly from: Side;
   readonly to: Side;
-  /** Code of the denial that it has, or had. */
+  /** Code of the present denial, or of the former one. */
   readonly denialCode: DenialCode | null;
-  /** The rules that hold it now. */
+  /** Rules that hold the payment now. */
   readonly flaggedByRuleTypes: readonly string[];
 }
 

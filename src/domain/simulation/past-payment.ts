@@ -4,11 +4,11 @@ import type { DenialCode } from "../ledger/policy.ts";
 import { hostIn } from "../rules/shop-hosts.ts";
 import { isPolicyDenial } from "../ledger/policy.ts";
 
-/** Verdicts on a payment: let through without a person, held for one, or refused by a restriction or a limit. */
+/** Verdicts on a payment: accepted without a person, held for one, or refused by a restriction or a limit. */
 export const SIDES = ["approved", "held", "denied"] as const;
 export type Side = (typeof SIDES)[number];
 
-/** A payment as its record has it. */
+/** A payment from its record. */
 export interface PastPayment {
   readonly transactionId: string;
   readonly agentId: string;
@@ -17,18 +17,18 @@ export interface PastPayment {
   readonly rail: Rail;
   readonly amountMc: number;
   readonly recipient: string;
-  /** The recipient as rules compare it. */
+  /** Recipient as compared by rules. */
   readonly comparedName: string;
-  /** The URL that was paid for; only of a purchase. */
+  /** URL that was paid for; only of a purchase. */
   readonly resource?: string;
   readonly merchantCategory: string | null;
   readonly fingerprint: string;
   readonly status: TransactionStatus;
   readonly denialCode: DenialCode | null;
-  /** Time of its denial, failure, expiry or reversal. */
+  /** Time of the denial, failure, expiry or reversal. */
   readonly deniedAt: number | null;
   readonly wasHeld: boolean;
-  /** Where it is counted in windows, if that is not `createdAt`: for a held payment, when it was approved. */
+  /** Instant at which the payment counts in windows, if other than `createdAt`: a held payment's approval. */
   readonly windowAt: number | null;
   readonly books: Books | null;
   readonly revision: number;
@@ -38,11 +38,11 @@ export interface PastPayment {
 export const isDeniedAtOnce = ({ revision, status, wasHeld }: PastPayment): boolean =>
   status === "denied" && !wasHeld && revision === 1;
 
-/** Whether policy refused it again when a person had approved it. */
+/** Whether policy refused the payment after a person had approved it. */
 export const isRefusedOnApproval = ({ denialCode, status, wasHeld }: PastPayment): boolean =>
   wasHeld && status === "failed" && denialCode !== null && isPolicyDenial(denialCode);
 
-/** Whether it was refused for what the simulation does not know: its agent was paused or archived. */
+/** Whether the payment was refused for a reason unknown to the simulation: its agent was paused or archived. */
 export const isRefusedByStatus = (past: PastPayment): boolean =>
   isDeniedAtOnce(past) && past.denialCode !== null && !isPolicyDenial(past.denialCode);
 
@@ -51,27 +51,27 @@ export function sideOf(past: PastPayment): Side {
   return past.wasHeld ? "held" : "approved";
 }
 
-/** Time of a person's approval; null: nobody approved it. */
+/** Returns the time of a person's approval; null if nobody approved. */
 export function approvedAt(past: PastPayment): number | null {
   if (!past.wasHeld) return null;
   return isRefusedOnApproval(past) ? past.deniedAt : past.windowAt;
 }
 
-/** Whether it was sent to its rail. */
+/** Whether the payment was sent to its rail. */
 export const isLetThrough = (past: PastPayment): boolean =>
   sideOf(past) === "approved" || (sideOf(past) === "held" && approvedAt(past) !== null);
 
-/** When its amount was given back without a charge; null: it was not. */
+/** Returns when the amount was released without a charge; null if it was not. */
 export const releasedAt = ({ books, deniedAt, status }: PastPayment): number | null =>
   (status === "failed" || status === "denied") && (books === null || !isBooked(books)) ? deniedAt : null;
 
-/** Names by which it is known whom an agent has paid before. */
+/** Returns the names by which an agent's earlier payees are recognized. */
 export function payeesOf({ agentId, comparedName, rail, resource }: PastPayment): readonly string[] {
   const payee = `${agentId} ${rail} ${comparedName}`;
   return resource === undefined ? [payee] : [payee, `${agentId} host:${hostIn(resource)}`];
 }
 
-/** The request that is judged again, under keys of its own. */
+/** Returns the request to judge again, under ids of its own. */
 export const requestOf = (past: PastPayment): PaymentRequest => ({
   transactionId: past.transactionId,
   approvalId: past.transactionId,

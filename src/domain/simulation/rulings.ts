@@ -4,7 +4,7 @@ import { shopNames } from "../rules/shop-hosts.ts";
 import { type PastPayment, payeesOf } from "./past-payment.ts";
 import type { SimulatedAgent, SimulatedLevel, SimulatedProject } from "./simulated.ts";
 
-/** Ruling of rules and restrictions, as it is sent with a payment. */
+/** Ruling of rules and restrictions, as sent with a payment. */
 interface Ruling {
   readonly rules?: PaymentRules;
   readonly forbidden?: Forbidden;
@@ -49,14 +49,14 @@ export class Rulings {
     this.#settled.set(payee, Math.min(at, this.#settled.get(payee) ?? Infinity));
   }
 
-  /** A payment was not denied. Returns the time of the newest like payment before it. */
+  /** Notes a payment that was not denied. Returns the time of the newest similar payment before it. */
   remember(past: PastPayment): number | undefined {
     const before = this.#newestAlike.get(alike(past));
     this.#newestAlike.set(alike(past), past.createdAt);
     return before;
   }
 
-  /** The payment was denied after all, and makes no other a duplicate. */
+  /** Forgets a payment that was denied after all, since it makes no other a duplicate. */
   forget(past: PastPayment, before: number | undefined): void {
     if (this.#newestAlike.get(alike(past)) !== past.createdAt) return;
     if (before === undefined) this.#newestAlike.delete(alike(past));

@@ -5,7 +5,7 @@ import type { ReadyRestrictions } from "../rules/restrictions.ts";
 import type { ReadyRule } from "../rules/rules.ts";
 import type { ZoneOffsets } from "../rules/time-window.ts";
 
-/** What is in force in a simulation. */
+/** Limits, rules and restrictions in force in a simulation. */
 
 /** Amounts from before the simulated time. */
 export interface EarlierAmounts {
@@ -13,7 +13,6 @@ export interface EarlierAmounts {
   readonly mc: PerPeriod;
 }
 
-/** The project or a team. */
 export interface SimulatedLevel {
   readonly cap: Cap;
   readonly rules: readonly ReadyRule[];
@@ -32,7 +31,7 @@ export interface SimulatedAgent {
 export interface SimulatedProject extends SimulatedLevel {
   readonly calendar: Calendar;
   readonly approvalWindowSeconds: number;
-  /** The wall clock of a zone, for all of the simulated time. */
+  /** Returns the wall clock of a zone for all of the simulated time. */
   readonly offsetsOf: (timezone: string) => ZoneOffsets;
   readonly startsAt: number;
 }

@@ -38,11 +38,11 @@ import type { EarlierAmounts, SimulatedAgent, SimulatedLevel, SimulatedProject }
 import { Timeline } from "./timeline.ts";
 
 /**
- * Real payments judged once more, under other limits, rules or restrictions, by the ledger's own code. Payments come in the order in
- * which they were made. An account is opened before its first payment.
+ * Judges past payments again, under other limits, rules or restrictions, with the ledger's own code. Payments come in
+ * the order in which they were made. An account is opened before its first payment.
  */
 
-/** A simulation has the ledger's bounds of what is open at once, and none of bytes. */
+/** Bounds of a simulation: the ledger's for open payments, none for bytes. */
 const BOUNDS = {
   ...LEDGER_BOUNDS,
   ...NO_BOUNDS_OF_BYTES,
@@ -53,10 +53,10 @@ const BOUNDS = {
 
 const KEY_ID = "simulated";
 const NOBODY = { userId: "", name: "" };
-/** Above all revisions and numbers of payments. */
+/** Exceeds all revisions and numbers of payments. */
 const ALL = Number.MAX_SAFE_INTEGER;
 
-/** A payment to judge, or to count as it was decided then. */
+/** A payment to judge, or to count as it was decided at the time. */
 interface Given {
   readonly past: PastPayment;
   readonly isJudged: boolean;
@@ -64,11 +64,11 @@ interface Given {
 
 interface HeldPayment extends Given {
   readonly flaggedByRuleTypes: readonly string[];
-  /** Time of the newest like payment before it. */
+  /** Time of the newest similar payment before this one. */
   readonly likeBefore: number | undefined;
 }
 
-/** A change of a payment that its network has made. */
+/** A network's change of a payment. */
 interface Step {
   readonly at: number;
   readonly change: Change;
@@ -133,19 +133,19 @@ export class Simulation {
     this.#ledger.accounts.set(agentId, account);
   }
 
-  /** A payee, by `payeesOf`, that an agent had paid before the simulated time. */
+  /** Adds a payee, as named by `payeesOf`, that an agent had paid before the simulated time. */
   addPayee(payee: string): void {
     this.#rulings.paid(payee, 0);
   }
 
-  /** `isJudged` false: it counts as it was decided then. */
+  /** Adds a payment. With `isJudged` false it counts as it was decided at the time. */
   add(past: PastPayment, isJudged: boolean): void {
     const [first] = this.#instant;
     if (first !== undefined && first.past.createdAt !== past.createdAt) this.#judgeInstant();
     this.#instant.push({ past, isJudged });
   }
 
-  /** Lets everything happen until `now`. */
+  /** Runs everything that happens until `now`, and returns the result. */
   end(now: number): SimulatedMoves {
     this.#judgeInstant();
     this.#timeline.runUntil(now);
@@ -154,8 +154,8 @@ export class Simulation {
   }
 
   /**
-   * Refused payments of one instant come last. The ledger's order within it is not recorded, and what it let through had room whatever
-   * it refused.
+   * Judges the payments of one instant, those that were refused last. The ledger's order within the instant is not
+   * recorded, and those that it accepted had room whatever it refused.
    */
   #judgeInstant(): void {
     const instant = this.#instant;
@@ -205,7 +205,7 @@ export class Simulation {
     });
   }
 
-  /** Counts a payment as it was decided then. */
+  /** Counts a payment as it was decided at the time. */
   #take(given: Given): void {
     const { past } = given;
     const { agentId, createdAt: now, transactionId: id, wasHeld } = past;
@@ -231,7 +231,7 @@ export class Simulation {
     });
   }
 
-  /** Decides as the person did; what nobody decided on expires. */
+  /** Decides as the person did; an undecided payment expires. */
   #onceHeld(held: HeldPayment, expiresAt: number): void {
     const { past } = held;
     const approval = approvedAt(past);
@@ -277,13 +277,13 @@ export class Simulation {
         return this.#onceSent(draft, past);
       }
       confirmed(draft, past);
-      // What came too late has expired.
+      // A payment that was approved too late has expired.
       const isRefused = denial !== null && isPolicyDenial(denial.code);
       this.#count(held, isRefused ? "denied" : "held", isRefused ? { denialCode: denial.code } : held);
     });
   }
 
-  /** A payment ends on its rail as it did. One that never was there is charged in full at once. */
+  /** Ends a payment on its rail as it ended then. One that was never sent is charged in full at once. */
   #onceSent(draft: Draft, past: PastPayment): void {
     const wasSent = isLetThrough(past);
     const released = wasSent ? releasedAt(past) : null;
@@ -301,7 +301,7 @@ export class Simulation {
     this.#timeline.at(step.at, (at) => this.#follow(past, this.#step(past, before, step.change, at), later));
   }
 
-  /** Changes a payment as its network did, and closes it. `before`: as it was closed, if it was. */
+  /** Changes a payment as its network did, and closes it. `before`: the closed payment, if it was closed. */
   #step(past: PastPayment, before: StoredPayment | null, change: Change, at: number): StoredPayment {
     return this.#draft(at, (draft) => {
       const account = accountIn(draft, past.agentId);
@@ -356,7 +356,7 @@ const changed = (payment: StoredPayment, change: Change): StoredPayment => ({
   revision: payment.revision + 1,
 });
 
-/** All effects of the payment are done. */
+/** Confirms all effects of the payment. */
 function confirmed(
   draft: Draft,
   { agentId, transactionId }: PastPayment,
@@ -365,7 +365,7 @@ function confirmed(
   confirm(draft, { kind: "confirm", agentId, transactionId, revision: ALL, outcome });
 }
 
-/** Whether nothing but the whole amount was ever booked. */
+/** Whether only the whole amount was ever booked. */
 function isChargedInFull({ bookings: [first, ...later] }: Books, amountMc: number): boolean {
   if (first === undefined) return true;
   return later.length === 0 && first.heldMc === 0 && spentIn(first) === amountMc;

@@ -1,9 +1,9 @@
-/** Things to come, in the order of their times. */
+/** Future actions, ordered by time. */
 export class Timeline {
-  /** The latest first. */
+  /** Latest first. */
   readonly #entries: { readonly at: number; readonly run: (at: number) => void }[] = [];
 
-  /** Runs at `at`; of several at one time the one that was added first. */
+  /** Runs an action at `at`; actions of the same time run in the order of their addition. */
   at(at: number, run: (at: number) => void): void {
     let [from, to] = [0, this.#entries.length];
     while (from < to) {

@@ -7,8 +7,8 @@ const HASH_CHARACTERS = 16;
 const HASH_HEX_CHARACTERS = 20;
 
 /**
- * The id of an event's delivery to an endpoint: it follows from both, so that however often a delivery is created, it is one.
- * It sorts by the event's time, in epoch milliseconds, as other ids do.
+ * Returns the id of an event's delivery to an endpoint, derived from both, so that repeated creation yields one
+ * delivery. Sorts by the event's time, in epoch milliseconds, like other ids.
  */
 export function deliveryId(eventId: string, endpointId: string, at: number): string {
   const hash = bytesToHex(sha256(utf8ToBytes(`${endpointId}\n${eventId}`))).slice(0, HASH_HEX_CHARACTERS);

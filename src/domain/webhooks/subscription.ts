@@ -1,17 +1,15 @@
 import type { EventType } from "../events.ts";
 
-/** The events of an organization that an endpoint receives. */
 export const WEBHOOK_SCOPES = ["organization", "project", "team", "agent"] as const;
 export type WebhookScope = (typeof WEBHOOK_SCOPES)[number];
 
-/** Stands for all types of events, including later ones. */
+/** Selects all types of events, including later ones. */
 export const ALL_EVENTS = "*";
 
-/** An endpoint's subscription. */
 export interface Subscription {
   readonly eventTypes: readonly string[];
   readonly scopeType: WebhookScope;
-  /** Projects, teams or agents, as the scope says; empty for the organization's. */
+  /** Ids of projects, teams or agents, according to the scope; empty for the organization's. */
   readonly scopeIds: readonly string[];
 }
 
@@ -23,7 +21,7 @@ export interface EventSubject {
   readonly agentId: string | null;
 }
 
-/** Whether an endpoint of the event's organization gets a delivery of it. */
+/** Whether an endpoint of the event's organization receives the event. */
 export function isSubscribed(
   { eventTypes, scopeIds, scopeType }: Subscription,
   event: EventSubject,

@@ -3,7 +3,7 @@ import type { Archiver } from "../../domain/agent/archive.ts";
 import { isCount, isId, isOneOf, isVariant, optional, orNull, type Variants } from "./guards.ts";
 import { isName } from "./payment.ts";
 
-/** Guards for the commands of an agent's actor, as they may arrive through Temporal. */
+/** Guards for commands to an agent's actor that arrive through Temporal. */
 
 const isArchiver = isVariant<Archiver, "type">("type", {
   user: {},

@@ -1,10 +1,10 @@
 /**
- * Whether a value that came through Temporal is what its type says. A client with access to Temporal can write to it, and a newer
- * server may send what an older worker does not know. By hand, since these run within workflows, for each payment.
+ * Guards that check the type of values from Temporal. A client with access to Temporal can write to it, and a newer
+ * server may send what an older worker does not know. Hand-written for speed, since they run in workflows on each
+ * payload.
  */
 export type Guard<T> = (value: unknown) => value is T;
 
-/** A field that may be left out. */
 export interface Optional<T> {
   readonly optional: Guard<T>;
 }
@@ -17,17 +17,17 @@ export type Shape<T> = { readonly [K in keyof T]-?: Field<T, K> };
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** The beginning of time and its end, as `Date` has it. */
+/** Maximum of a `Date`'s epoch milliseconds. */
 const TIME_MAX_MS = 8_640_000_000_000_000;
 
-/** Longer ids than any of ours. */
+/** Maximum id length; longer than any id of this service. */
 const ID_CHARACTERS_MAX = 200;
 
-/** C0 and DEL, but tab and line ends: six bytes each where it is kept, which the bound of an actor's state has no room for. */
+/** C0 and DEL, except tab and line ends. Each is stored as six bytes, for which an actor's state has no room. */
 // oxlint-disable-next-line no-control-regex
 const CONTROL = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f]/;
 
-/** Inherited names of every object: as keys they would be found without being set. */
+/** Property names that every object inherits: as keys they would be found without having been set. */
 const INHERITED: ReadonlySet<string> = new Set(Object.getOwnPropertyNames(Object.prototype));
 
 export const isFields = (value: unknown): value is Fields =>
@@ -35,13 +35,12 @@ export const isFields = (value: unknown): value is Fields =>
 
 export const isFlag: Guard<boolean> = (value) => typeof value === "boolean";
 
-/** Any whole number that arithmetic is exact for. */
 export const isInteger: Guard<number> = (value): value is number => Number.isSafeInteger(value);
 
 /** Cents, counts, versions, revisions: 0 or more. */
 export const isCount: Guard<number> = (value): value is number => isInteger(value) && value >= 0;
 
-/** Epoch milliseconds of which there is a date. */
+/** Epoch milliseconds that a `Date` can represent. */
 export const isTime: Guard<number> = (value): value is number => isCount(value) && value <= TIME_MAX_MS;
 
 export const isAtMost =
@@ -57,7 +56,7 @@ export const isId: Guard<string> = (value): value is string =>
   !INHERITED.has(value) &&
   !CONTROL.test(value);
 
-/** Text of so many characters (code points) at the most, in the form in which it takes no more room than is counted on. */
+/** Well-formed text of at most `max` code points, without control characters, so that its size is bounded. */
 export const isText =
   (max: number): Guard<string> =>
   (value): value is string =>
@@ -93,13 +92,12 @@ export const either =
   (value): value is T =>
     guards.some((guard) => guard(value));
 
-/** A record with these fields and no others: what is not known is not kept, and not passed over in silence. */
+/** A record with exactly these fields: unknown ones are neither kept nor silently ignored. */
 export function isRecord<T>(shape: Shape<T>): Guard<T> {
   const hasFields = fieldsOf(shape);
   return (value): value is T => isFields(value) && hasFields(value, 0);
 }
 
-/** A union of records, discriminated by a field. */
 export const isVariant = <T extends Readonly<Record<K, string>>, K extends string>(
   tag: K,
   shapes: Variants<T, K>,
@@ -121,7 +119,7 @@ type HasFields = (value: Fields, others: number) => boolean;
 const variantsOf = (shapes: Readonly<Record<string, object>>): ReadonlyMap<string, HasFields> =>
   new Map(Object.entries(shapes).map(([name, shape]) => [name, fieldsOf(shape)]));
 
-/** Whether a value has these fields, and besides them so many others that were looked at before. */
+/** Returns a check that a value has the shape's fields and, besides them, `others` fields that were checked before. */
 function fieldsOf(shape: object): HasFields {
   const fields = Object.entries(shape).map(([name, field]: [string, unknown]) => {
     if (typeof field === "function") return { name, guard: field, isOptional: false };

@@ -40,11 +40,11 @@ import {
 } from "./payment.ts";
 import { isForbidden, isRules } from "./payment-rules.ts";
 
-/** Guards for the commands of a project's ledger, as they may arrive through Temporal. */
+/** Guards for commands to a project's ledger that arrive through Temporal. */
 
 /** Maximum of the setting: a year. */
 const APPROVAL_WINDOW_SECONDS_MAX = 31_536_000;
-/** A project holds 10,000 live agents. */
+/** Maximum children in a command; a project has at most 10,000 live agents. */
 const CHILDREN_MAX = 20_000;
 
 const isLimit = orNull(isCents);
@@ -83,7 +83,7 @@ const patch = isRecord<BudgetPolicyPatch>({
   spendLimits: optional(areSpendLimits),
 });
 
-/** No zone changes its offset so often in the time that segments cover. */
+/** Maximum segments; no zone changes its offset as often within the covered range. */
 const SEGMENTS_MAX = 40;
 const OFFSET_MINUTES_MAX = 1_440;
 const isBetween =

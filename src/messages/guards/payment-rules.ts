@@ -25,7 +25,7 @@ import {
 
 /** Guard of the rule inputs in a payment command. */
 
-/** 50 rules each of a project and a team, each with a clock of its own. */
+/** Maximum checks: 50 rules each of a project and a team. */
 const RULE_CHECKS_MAX = 100;
 const ZONE_SEGMENTS_MAX = 1_000;
 const DAY_MINUTES = 1_440;
@@ -51,12 +51,12 @@ const isRuleCheck: Guard<RuleCheck> = either<RuleCheck>(
 );
 
 const isZone = isRecord<ZoneOffsets>({
-  // A segment that began before 1970 is one from then on, or earlier.
+  // A segment may have begun before 1970, so times may be negative.
   segments: isArrayOf(isPairOf(isInteger, isFinite), ZONE_SEGMENTS_MAX),
   untilMs: isInteger,
 });
 
-/** Some zones were off by seconds once. */
+/** Accepts fractions: historically, some zones' offsets were not whole minutes. */
 function isFinite(value: unknown): value is number {
   return Number.isFinite(value);
 }

@@ -49,10 +49,12 @@ import {
   type Shape,
 } from "./guards.ts";
 
-/** Payments, as they go through Temporal. The lengths are those of the contract, or longer than any text of ours. */
+/**
+ * Guards for payments in Temporal. Maximum lengths are the API contract's, or exceed those of the service's own texts.
+ */
 
 const NAME_CHARACTERS_MAX = 300;
-/** A merchant's name on a card network. */
+/** Maximum length of a merchant's name on a card network. */
 const NETWORK_NAME_CHARACTERS_MAX = 100;
 const REASON_CHARACTERS_MAX = 2_000;
 const RECIPIENT_CHARACTERS_MAX = 200;
@@ -60,9 +62,9 @@ const PURPOSE_CHARACTERS_MAX = 500;
 const RESOURCE_CHARACTERS_MAX = 2_048;
 const RECEIPT_CHARACTERS_MAX = 1_000;
 const FEEDBACK_CHARACTERS_MAX = 1_000;
-/** Two levels of 50 rules each, and the agent's threshold. */
+/** Maximum flagging rules: two levels of 50 rules each, and the agent's threshold. */
 const RULE_TYPES_MAX = 101;
-/** Levels with each of their limits, spend limits among them. */
+/** Maximum breaches: each level's limits, including its spend limits. */
 const BREACHES_MAX = 5 + BREACH_LEVELS.length * SPEND_LIMITS_MAX;
 
 const isRail = isOneOf(RAILS);
@@ -113,10 +115,9 @@ const isStoredRequest = isRecord<StoredPayment["request"]>({
   resource: texts.resource,
 });
 
-/** Several captures or refunds, or one above the payment, may add up to more than any payment. */
+/** Sums of several captures or refunds may exceed the maximum of one payment. */
 const isReportedMc = isAtMost(MAX_TOTAL_MC);
 
-/** The books of a network. */
 const isReport = isRecord<RailBooks>({
   authorization: isText(100),
   requests: isCount,
@@ -218,10 +219,10 @@ const isBooks = isRecord<Books>({
   breaches: areBreaches,
 });
 
-/** Records have neither. */
+/** Fields that records never have. */
 const isNothing = (_value: unknown): _value is never => false;
 
-/** A payment as its record has it; a ledger takes it back when its network touches it again. */
+/** A payment from its record, which the ledger takes back when the network reports on it again. */
 export const isClosedPayment = isRecord<StoredPayment>({
   request: isStoredRequest,
   sequence: isCount,

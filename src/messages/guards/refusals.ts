@@ -5,24 +5,22 @@ import { SUBMIT_BATCH_MAX } from "../agent.ts";
 import { LEDGER_BATCH_MAX, LEDGER_CONFIRMATIONS_MAX } from "../ledger.ts";
 import { type Guard, isArrayOf, isCount, isFields, isOneOf, isRecord } from "./guards.ts";
 
-/** Under which type a workflow refuses what it does not take; nothing was decided then. */
+/** Failure type of a refused batch; nothing of it was decided. */
 export const REFUSED = "Refused";
 
-/** Under which types a ledger refuses to decide, by what is from a backup. */
+/** Failure types by which a ledger refuses to decide after a restore from a backup. */
 export const STALE: Readonly<Record<StaleBackup, string>> = {
   ledger: "StaleLedger",
   records: "StaleRecords",
 };
 
-/** A command of a batch that its actor does not take. */
 export interface RefusedCommand {
-  /** Index in the batch. */
   readonly index: number;
-  /** The actor's worker knows of no such command, perhaps not yet; or it is not as such a command is. */
+  /** `unknown`: the actor's worker does not know the command, perhaps not yet. `malformed`: its fields are invalid. */
   readonly why: "unknown" | "malformed";
 }
 
-/** Why a batch is refused as a whole: nothing of it was decided. Without commands: it is no batch. */
+/** Reason for refusing a whole batch, of which nothing was decided. Without commands: the batch itself is invalid. */
 export interface Refusal {
   readonly commands: readonly RefusedCommand[];
 }
@@ -36,11 +34,11 @@ export const isRefusal = isRecord<Refusal>({
   ),
 });
 
-/** Why an agent's actor does not take a batch; null: it takes it. */
+/** Checks a batch for an agent's actor; null if it is accepted. */
 export const agentRefusal = (batch: unknown): Refusal | null =>
   refusalOf(batch, SUBMIT_BATCH_MAX, isAgentCommand, AGENT_COMMAND_KINDS);
 
-/** Checks a batch for a project's ledger. */
+/** Checks a batch for a project's ledger; null if it is accepted. */
 export const ledgerRefusal = (batch: unknown): Refusal | null =>
   refusalOf(batch, LEDGER_UPDATE_MAX, isLedgerCommand, LEDGER_COMMAND_KINDS);
 

@@ -12,32 +12,29 @@ import { shortHash } from "../../lib/ids.ts";
 import { readyContents, type RulesHead, type RulesInForce, RulesOf } from "./rules-in-force.ts";
 import { ZoneClocks } from "./zone-offsets.ts";
 
-/** The parts of a payment that its rules look at. */
 type Payment = Pick<PaymentRequest, "rail" | "recipient" | "amountMc" | "merchantCategory"> & {
   readonly resource?: string | undefined;
 };
 
-/** Ruling of the restrictions over a payment. */
 export interface Restricted {
-  /** The restriction that forbids it; left out where none does. */
+  /** The restriction that forbids the payment; missing if none does. */
   readonly forbidden?: Forbidden;
-  /** The versions of rules and restrictions; undefined where none were ever set. */
+  /** Versions of rules and restrictions; undefined if none were ever set. */
   readonly versions: RulesVersions | undefined;
 }
 
-/** Rulings of project, team and agent on a payment. */
 export interface Ruling extends Restricted {
-  /** Undefined where no rule has anything to say. */
+  /** Undefined if no rule applies. */
   readonly rules: PaymentRules | undefined;
 }
 
 type InForce = Readonly<Record<RestrictedLevel, RulesInForce | undefined>>;
 
-/** Returns the key of like payments: rail, recipient as compared, amount. */
+/** Returns a key that is equal for similar payments: rail, amount and recipient as compared. */
 export const fingerprint = ({ amountMc, rail, recipient }: Payment): string =>
   shortHash(`${rail} ${amountMc} ${comparedName(recipient)}`);
 
-/** Reads from the primary, since settled payments count at once, by this index whatever the planner prefers. */
+/** Options of look-ups: from the primary, since settled payments count at once, and by this index. */
 export const FOUND = {
   projection: { createdAt: 1 },
   readPreference: "primary",
@@ -52,7 +49,7 @@ export interface PaymentRulesDependencies {
   readonly clock: () => Date;
 }
 
-/** Rulings of a payment's project, team and agent, prepared for the ledger (docs/policy.md). */
+/** Rulings of a payment's project, team and agent, prepared for the ledger. */
 export class PaymentRulings {
   readonly #transactions: Collections["transactions"];
   readonly #projects: RulesOf;
@@ -78,13 +75,13 @@ export class PaymentRulings {
 
   /**
    * Judges by rules that may be some seconds old. The ledger refuses a payment judged by rules older than the newest
-   * answered replacement; then the cached rules are dropped and the payment is judged again.
+   * acknowledged replacement; then the cached rules are dropped and the payment is judged again.
    */
   async of(profile: AgentProfile, payment: Payment): Promise<Ruling> {
     const inForce = await this.#inForce(profile);
     const enabled = [...(inForce.project?.rules ?? []), ...(inForce.team?.rules ?? [])];
     const restricted = restrictedBy(inForce, payment);
-    // A payment that is denied is flagged by nothing.
+    // A denied payment is not flagged.
     if (enabled.length === 0 || restricted.forbidden !== undefined)
       return { rules: undefined, ...restricted };
     const findings = {
@@ -94,7 +91,7 @@ export class PaymentRulings {
     return { rules: paymentRules(enabled, comparedPayment(payment), findings), ...restricted };
   }
 
-  /** Judges a payment on hold by the restrictions as they are now. */
+  /** Judges a held payment by the current restrictions. */
   async restrictionsOn(profile: AgentProfile, payment: Payment): Promise<Restricted> {
     return restrictedBy(await this.#inForce(profile), payment);
   }
@@ -115,31 +112,31 @@ export class PaymentRulings {
     this.#teams.forget(teamId);
   }
 
-  /** The rules, with the newest like payment that is done with, where a rule asks for it. */
+  /** Returns the rules with the time of the newest similar finished payment, if a rule needs it. */
   async withSimilarPayment(
     rules: PaymentRules | undefined,
     agentId: string,
     payment: Payment,
   ): Promise<PaymentRules | undefined> {
     if (rules === undefined || !allChecks(rules).some(({ type }) => type === "duplicate")) return rules;
-    // Pending payments are in the ledger, and a denied one counts as no duplicate.
+    // Pending payments are in the ledger, and a denied one is no duplicate.
     const status = { $in: ["approved", "reversed", "failed", "expired"] } as const;
     const like = await this.#transactions.findOne(
       { ...toRecipient(agentId, payment), status, "ledgerState.amountMc": payment.amountMc },
-      // Merged from one stretch of the index for each status.
+      // MongoDB merges one range of the index per status.
       { ...FOUND, sort: { createdAt: -1 } },
     );
     return like === null ? rules : { ...rules, similarAt: like.createdAt.getTime() };
   }
 
   /**
-   * Read from the records, which have every settled payment before its response is sent, and those from before there were rules
-   * as well. Found once, it stays: a reversal unlearns nothing.
+   * Whether no settled payment to the recipient is recorded. The records contain every settled payment before its
+   * response is sent, and also those that predate the rules. A recipient stays known even if the payment is reversed.
    */
   async #isNewRecipient(rules: readonly ReadyRule[], agentId: string, payment: Payment): Promise<boolean> {
     if (!rules.some(({ type }) => type === "new_recipient")) return false;
     const status = { $in: ["approved", "reversed"] } as const;
-    // Any of them will do, so the first in the index, whatever its amount.
+    // Any payment will do, so the first in the index is read, whatever its amount.
     const { resource } = payment;
     const [settled, atShop] = await Promise.all([
       this.#transactions.findOne({ ...toRecipient(agentId, payment), status }, FOUND),
@@ -151,7 +148,7 @@ export class PaymentRulings {
   }
 }
 
-/** An agent's payments to a recipient on a rail. */
+/** Returns the filter for an agent's payments to a recipient on a rail. */
 export const toRecipient = (agentId: string, { rail, recipient }: Pick<Payment, "rail" | "recipient">) => ({
   agentId,
   rail,

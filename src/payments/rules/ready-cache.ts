@@ -1,7 +1,7 @@
-/** Approximate bound of one cache, so that no number of tenants, with lists as large as they may be, takes more. */
+/** Approximate maximum size of one cache, whatever the number of tenants and the size of their lists. */
 const READY_BYTES_MAX = 32_000_000;
 
-/** Size of a rule and of an entry besides their text. */
+/** Overhead of a rule and of an entry in addition to their text. */
 const RULE_BYTES = 300;
 const ENTRY_BYTES = 100;
 const BYTES_PER_UNIT = 2;
@@ -11,10 +11,10 @@ interface CacheEntry<T> {
   readonly bytes: number;
 }
 
-/** Texts that a value keeps to judge by: of each of its rules, in any number of lists. */
+/** Returns the texts that a value keeps to judge by: any number of lists for each of its rules. */
 type TextsOf<T> = (value: T) => readonly (readonly Iterable<string>[])[];
 
-/** Rules or restrictions that are ready to judge payments, by the hash of what they say; those that were used last. */
+/** LRU cache of rules or restrictions prepared for judging, by content hash. */
 export class ReadyCache<T> {
   readonly #entries = new Map<string, CacheEntry<T>>();
   readonly #textsOf: TextsOf<T>;
@@ -39,7 +39,7 @@ export class ReadyCache<T> {
     const bytes = this.#textsOf(value).reduce((sum, texts) => sum + bytesOf(texts), RULE_BYTES);
     this.#entries.set(contentHash, { value, bytes });
     this.#bytes += bytes;
-    // A map goes through its keys in the order in which they were set.
+    // A map iterates over its keys in insertion order.
     for (const oldest of this.#entries.keys()) {
       if (this.#bytes <= this.#bytesMax) return;
       this.#forget(oldest);

@@ -15,7 +15,7 @@ export interface RulesHead {
   readonly restrictions?: Omit<NonNullable<RuledDocument["restrictions"]>, "lists">;
 }
 
-/** The rules that say something and the restrictions of a level, ready to judge payments, and the version of both. */
+/** Enabled rules and restrictions of a level, prepared for judging, and their common version. */
 export interface RulesInForce {
   readonly rules: readonly ReadyRule[];
   readonly restrictions: ReadyRestrictions | undefined;
@@ -31,20 +31,20 @@ const HEAD = {
   "restrictions.proof": 1,
 } as const;
 
-/** Whether rules and restrictions are as the service wrote them; if not, the forgery has been reported. */
+/** Whether rules and restrictions are as the service wrote them; otherwise the forgery has been reported. */
 export type AreRulesGenuine = (head: RulesHead) => boolean;
 
-/** No payment is judged by rules that something else than the service has changed. */
+/** The rules were changed by something other than the service, so no payment is judged by them. */
 export class RulesForged extends Error {
   override readonly name = "RulesForged";
   readonly isUnavailable = true;
 }
 
-/** The cache of versions: its size and TTL, which is how late a replacement takes effect that got no response. */
+/** Size and TTL of the cache of versions. The TTL bounds the delay of a replacement whose response was lost. */
 const CACHED_HEADS_MAX = 10_000;
 const HEAD_CACHE_MS = 5_000;
 
-/** Prepared contents of all levels, by the hash of what they say. */
+/** Prepared contents of all levels, by content hash. */
 export interface ReadyContents {
   readonly rules: ReadyCache<readonly ReadyRule[]>;
   readonly restrictions: ReadyCache<ReadyRestrictions>;
@@ -59,21 +59,21 @@ export const readyContents = (): ReadyContents => ({
 });
 
 /**
- * The rules and restrictions of projects, of teams or of agents, as they were some seconds ago at the most, or since they were forgotten.
- * Contents are read only where this process has not got it. A level may have hundreds of kilobytes of them, and one organization's
- * must not cost every payment of all the others what it takes to read and prepare them.
+ * Rules and restrictions of projects, teams or agents, at most some seconds old, or as of the last `forget`. Contents
+ * are read only if this process does not have them: a level may have hundreds of kilobytes, and reading and preparing
+ * one organization's must not slow every payment of the others.
  */
 export class RulesOf {
   readonly #levels: Collection<RuledDocument>;
   readonly #ready: ReadyContents;
   readonly #areGenuine: AreRulesGenuine;
   readonly #heads: DataLoader<string, RulesHead | null>;
-  /** An entry without a head is a level that has neither. */
+  /** Cached heads; an entry without a head is a level without rules or restrictions. */
   readonly #cached = new LRUCache<string, { readonly head: RulesHead | undefined }>({
     max: CACHED_HEADS_MAX,
     ttl: HEAD_CACHE_MS,
   });
-  /** Contents that are being read: payments that come at once wait for one reading of them. */
+  /** Reads in progress; concurrent payments share one. */
   readonly #reading = new Map<string, Promise<RulesInForce | undefined>>();
 
   constructor(levels: Collection<RuledDocument>, ready: ReadyContents, areGenuine: AreRulesGenuine) {
@@ -83,21 +83,21 @@ export class RulesOf {
     this.#heads = headLoader(levels);
   }
 
-  /** Undefined where none were ever set. */
+  /** Returns undefined if none were ever set. */
   async of(id: string): Promise<RulesInForce | undefined> {
     const cached = this.#cached.get(id);
     const head = cached === undefined ? await this.#readHead(id) : cached.head;
     if (head === undefined) return undefined;
     const known = this.#known(head);
     if (known !== null) return known;
-    // Versions only grow: a reading for this one, by whomever, answers it or a later one.
+    // Versions only grow: any read started for this version returns it or a later one.
     const key = `${id} ${rulesRevisionOf(head)}`;
     const reading = this.#reading.get(key) ?? this.#read(id).finally(() => this.#reading.delete(key));
     this.#reading.set(key, reading);
     return reading;
   }
 
-  /** The next call reads the current head. */
+  /** Makes the next call read the current head. */
   forget(id: string): void {
     this.#cached.delete(id);
   }
@@ -110,7 +110,7 @@ export class RulesOf {
     return head;
   }
 
-  /** Null where contents are to be read. */
+  /** Returns null if contents have to be read. */
   #known(head: RulesHead): RulesInForce | null {
     const { approvalRules, restrictions } = head;
     const rules = approvalRules === undefined ? [] : this.#ready.rules.get(approvalRules.contentHash);
@@ -121,7 +121,7 @@ export class RulesOf {
     return ready === undefined ? null : { rules, restrictions: ready, version };
   }
 
-  /** Reads the current contents, which may be newer than those asked for. */
+  /** Reads the current contents, which may be newer than those requested. */
   async #read(id: string): Promise<RulesInForce | undefined> {
     const projection = { approvalRules: 1, restrictions: 1 };
     const found = await this.#levels.findOne({ _id: id }, { projection });
@@ -140,7 +140,7 @@ export class RulesOf {
     return { rules, restrictions: ready, version: rulesRevisionOf(found) };
   }
 
-  /** Throws `RulesForged`. */
+  /** Throws `RulesForged` if the head is not genuine. */
   #verify(found: RulesHead | undefined): void {
     if (found === undefined || this.#areGenuine(found)) return;
     throw new RulesForged(`what restricts payments of ${found._id} is not as the service wrote it`);

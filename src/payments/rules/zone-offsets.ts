@@ -4,16 +4,16 @@ import { zoneOffsets } from "../../lib/zone-offset.ts";
 
 const HOUR_MS = 3_600_000;
 
-/** Hours that a payment's offsets cover, before and after the full hour in which they are worked out. */
+/** Range of a payment's offsets in hours, around the full hour in which they are computed. */
 const HOURS_BACK = 1;
 const HOURS_AHEAD = 49;
 
-/** Zones that are remembered; there are about 600 names in all. */
+/** Maximum cached zones; there are about 600 names in all. */
 const ZONES_MAX = 1_000;
 
 /**
- * The clock on the wall of time zones around now, for actors to judge time windows by: from at least an hour ago to at least
- * 48 hours ahead. Worked out once an hour for each zone.
+ * UTC offsets of time zones around now, by which actors judge time windows: from at least an hour ago to at least 48
+ * hours ahead. Computed once an hour per zone.
  */
 export class ZoneClocks {
   readonly #clock: () => Date;
