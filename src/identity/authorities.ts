@@ -1,7 +1,10 @@
 import { readFile } from "node:fs/promises";
 import { ConfigError } from "../lib/config-error.ts";
 
-/** The certificate authorities (PEM) in the file that a setting names; null: it names none. Throws `ConfigError`. */
+/**
+ * Returns the certificate authorities (PEM) in the file named by a setting; null if the setting names none. Throws
+ * `ConfigError`.
+ */
 export async function authoritiesIn(setting: string, caFile: string | null): Promise<string | null> {
   if (caFile === null) return null;
   const advice = "name a PEM file of certificates.";

@@ -1,5 +1,5 @@
 /**
- * The ceremonies of passkeys, loaded with the first of them: the library behind them takes a fifth of the time in which a
- * process starts, and most processes never meet a passkey.
+ * Loads the passkey ceremonies on first use: their library takes a fifth of a process's start-up time, and most
+ * processes never need it.
  */
 export const ceremonies = () => import("./passkey-ceremonies.ts");
