@@ -4,7 +4,7 @@ import { EngineError } from "./errors.ts";
 import { fetchArchive } from "./fetch-archive.ts";
 import type { ResolveContext } from "./resolver.ts";
 
-/** Answer of temporal.download: the same look-up that @temporalio/testing makes. */
+/** Response of temporal.download to the same look-up that @temporalio/testing makes. */
 const locationSchema = z.object({ archiveUrl: z.url(), fileToExtract: z.string().min(1) });
 
 const ARCHITECTURES: Readonly<Record<string, string>> = { x64: "amd64", arm64: "arm64" };

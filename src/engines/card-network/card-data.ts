@@ -1,17 +1,20 @@
 import { createHash } from "node:crypto";
 
-/** Numbers that the simulated issuer gives out begin with these digits, and no others are searched for after test runs. */
+/**
+ * First digits of the simulated issuer's card numbers. Searches after test runs look only for numbers with these
+ * digits.
+ */
 export const SIMULATED_BIN = "40000099";
 const CODE_DIGITS = 3;
 
-/** Number, expiry and code, as the card shows them to its holder. */
+/** Number, expiry and code, as shown to a card's holder. */
 export interface CardData {
   readonly number: string;
   readonly code: string;
   readonly expiry: string;
 }
 
-/** Number, code and expiry of a card: kept nowhere, and the same each time. */
+/** Returns a card's number, code and expiry. Derived, so stored nowhere and the same each time. */
 export function cardDataOf(accountId: string, cardId: string): CardData {
   const digits = BigInt(
     `0x${createHash("sha256").update(`${accountId}/${cardId}`).digest("hex")}`,
@@ -25,7 +28,7 @@ export function cardDataOf(accountId: string, cardId: string): CardData {
 export const hasCheckDigit = (number: string): boolean =>
   number.endsWith(String(checkDigitOf(number.slice(0, -1))));
 
-/** Luhn's. */
+/** Luhn's algorithm. */
 function checkDigitOf(body: string): number {
   const sum = Array.from(body, Number)
     .toReversed()
