@@ -2,11 +2,11 @@ import { z } from "zod";
 import type { AgentLabels } from "../domain/agent/labels.ts";
 import { color, description, icon } from "./primitives.ts";
 
-/** An agent's labels. One that is sent or answered only does not compile. */
+/** An agent's labels. The types require that a label that can be set is also returned, and vice versa. */
 
 const APPEARANCE = { description: "How it is shown; null: by default." };
 
-/** Labels in a change: a missing one stays, null clears. */
+/** Labels in a change: an omitted one stays, null clears it. */
 export const sentLabels = {
   description: description.nullable().optional(),
   appearance: z.strictObject({ color, icon }).nullable().optional().meta(APPEARANCE),

@@ -1,7 +1,7 @@
 import type { ErrorCode } from "../../domain/errors.ts";
 import { WAITS } from "./errors.ts";
 
-/** The headers of answers, each described once. */
+/** Headers of answers, each described once. */
 
 interface Header {
   readonly description: string;
@@ -78,7 +78,7 @@ const SOMEWHERE = {
 
 export type SomeHeader = keyof typeof SOMEWHERE;
 
-/** Headers of a status of which only some codes have a time to wait. */
+/** Header of a status of which only some codes have a time to wait. */
 const SOMETIMES = { ...SOMEWHERE["retry-after"], required: false } as const;
 const SOMETIMES_NAME = "retry-after-sometimes";
 
@@ -89,13 +89,13 @@ export const HEADERS: Readonly<Record<string, Header>> = {
   [SOMETIMES_NAME]: SOMETIMES,
 };
 
-/** References to the headers of an answer: those of every one, and these. */
+/** Returns references to the headers of every response and to the given ones. */
 export const headersWith = (...more: readonly SomeHeader[]): Readonly<Record<string, object>> =>
   Object.fromEntries(
     [...Object.keys(EVERYWHERE), ...more].map((name) => [name, { $ref: `#/components/headers/${name}` }]),
   );
 
-/** The headers of an error that is one of these. */
+/** Returns the headers of an error with one of the codes. */
 export function headersOfErrors(
   status: string,
   codes: readonly ErrorCode[],

@@ -2,7 +2,7 @@ import type { ManagementTool } from "../tool-names.ts";
 import { IDS } from "./shared.ts";
 import type { ToolText } from "./types.ts";
 
-/** The budgets of projects and teams: a cap, and what its children may have. */
+/** Budgets of projects and teams: a cap, and limits for the children. */
 
 type BudgetTool = Extract<ManagementTool, `${"get" | "set"}_${"project" | "team"}_budget`>;
 
@@ -13,7 +13,7 @@ const USAGE = {
   "usage.remainingCents": "null: no cap",
 } as const;
 
-/** Limits by period, as they are set. */
+/** Limits by period in a write. */
 const SPEND_LIMITS = {
   spendLimits: "Limits by period, each once; left out: they stay, []: none.",
   "spendLimits.period": "By the project's calendar.",
