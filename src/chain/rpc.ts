@@ -26,28 +26,28 @@ import { PlainError } from "../lib/plain-error.ts";
 
 /** Timeout of one call to the chain. */
 const CALL_MS = 2_000;
-/** Maximum transactions that are broadcast in one request: a busy node takes this many well within `CALL_MS`. */
+/** Maximum transactions broadcast in one request: a busy node accepts this many well within `CALL_MS`. */
 const BROADCAST_PER_REQUEST_MAX = 16;
 /** Broadcasts of the same transactions before they are left to the keeper. */
 const BROADCASTS_MAX = 2;
-/** The TTL of the cached gas price. */
+/** TTL of the cached gas price. */
 const PRICE_CACHE_MS = 2_000;
 /**
- * Maximum age, in blocks, of the state that finality reads. A node that prunes keeps the states of 128 blocks; the
- * search for the block in which a nonce was used goes back as far again.
+ * Maximum age, in blocks, of the state that finality reads. A pruning node keeps the states of 128 blocks; the search
+ * for the block in which a nonce was used goes back the same distance again.
  */
 const STATE_AGE_MAX = 64n;
 
 /**
- * The chain gave no usable answer. The message is for operators and names no address: an RPC URL often carries a key, and
- * failures of activities are stored in histories.
+ * The chain gave no usable answer. The message is for operators and names no address: an RPC URL often contains a key,
+ * and activities' failures are stored in histories.
  */
 export class ChainUnreachable extends PlainError implements Unavailable {
   override readonly name = "ChainUnreachable";
   readonly isUnavailable = true;
 }
 
-/** Another chain answers under the configured address. */
+/** Another chain answers at the configured address. */
 export class WrongChain extends PlainError implements Unavailable {
   override readonly name = "WrongChain";
   readonly isUnavailable = true;
@@ -59,7 +59,7 @@ export interface Head {
 }
 
 export interface Receipt {
-  /** Not reverted, which does not mean that a contract did anything. */
+  /** Whether the transaction was not reverted, which does not mean that a contract did anything. */
   readonly succeeded: boolean;
   readonly logs: readonly { readonly address: Address; readonly topics: readonly Hex[] }[];
   readonly blockNumber: bigint;
@@ -67,61 +67,61 @@ export interface Receipt {
   readonly hash: Hash;
 }
 
-/** A call that is tried without an effect. */
+/** A call simulated without an effect. */
 export interface TriedCall {
   readonly from: Address;
   readonly to: Address;
   readonly data: Hex;
-  /** Missing: as much as the node allows. */
+  /** If missing, as much as the node allows. */
   readonly gas?: bigint;
 }
 
-/** The chain's answer to a call that is tried. */
+/** The chain's answer to a simulated call. */
 export type Simulated =
   | { readonly kind: "passes"; readonly data: Hex }
-  /** Words of the contract or node; may be empty. */
+  /** Message of the contract or node; may be empty. */
   | { readonly kind: "reverts"; readonly text: string }
   /** The node answered with an error that says nothing about the call. */
   | { readonly kind: "unclear"; readonly error: ChainUnreachable };
 
-/** Nonces of an account below which each is used, and the last block that has all its confirmations. */
+/** Nonce of an account below which each nonce is used, and the last block that has all its confirmations. */
 export interface Confirmed {
-  /** Nonce in block `through`, or in the oldest block whose state finality reads: then a lower bound. */
+  /** Nonce in block `through`; a lower bound if read in the oldest block whose state finality reads. */
   readonly nonce: number;
-  /** Null: the newest block. */
+  /** Null for the newest block. */
   readonly through: bigint | null;
-  /** The block of `nonce`. Null: the newest. */
+  /** Block in which `nonce` was read; null for the newest. */
   readonly readAt: bigint | null;
 }
 
 /** The newest block with all its confirmations. */
 export interface FinalBlock {
   readonly number: bigint;
-  /** Seconds since 1970. */
+  /** Epoch seconds. */
   readonly timestamp: bigint;
   /** This block, or the oldest one whose state finality reads, if that is newer. */
   readonly stateAt: bigint;
 }
 
-/** A block's transaction of an account under a nonce. */
+/** An account's transaction under a nonce, in a block. */
 export interface MinedTransaction {
   readonly hash: Hash;
   readonly blockNumber: bigint;
 }
 
-/** A transaction as the chain has it. */
+/** A transaction as returned by the chain. */
 export interface FoundTransaction {
   readonly data: Hex;
   readonly from: Address;
-  /** Null where it makes a contract. */
+  /** Null if the transaction creates a contract. */
   readonly to: Address | null;
-  /** Null: not mined. */
+  /** Null if not mined. */
   readonly blockNumber: bigint | null;
 }
 
 const SILENT: ChainWatchers = { onRepair: () => undefined, onWarning: () => undefined };
 
-/** The calls to a chain, each with a timeout. Throws `ChainUnreachable` where one has no answer. */
+/** Calls to a chain, each with a timeout. Throws `ChainUnreachable` if a call has no answer. */
 export class ChainRpc {
   readonly client: PublicClient;
   readonly endpoints: Endpoints;
@@ -155,7 +155,7 @@ export class ChainRpc {
     this.client = createPublicClient({ transport, cacheTime: 0, pollingInterval: config.pollMs });
   }
 
-  /** Asks once, and until it was answered, whether this is the chain that was configured; throws `WrongChain`. */
+  /** Verifies, until the first answer, that this is the configured chain; throws `WrongChain` otherwise. */
   check(): Promise<void> {
     this.#checked ??= this.#check().catch((error: unknown) => {
       this.#checked = null;
@@ -187,7 +187,7 @@ export class ChainRpc {
     return { nonce, through: blockNumber - depth, readAt };
   }
 
-  /** Returns the newest final block; null: the chain is not that long. */
+  /** Returns the newest final block; null if the chain is not long enough. */
   async finalBlock(): Promise<FinalBlock | null> {
     const depth = BigInt(this.#config.confirmations - 1);
     if (depth === 0n) {
@@ -203,7 +203,7 @@ export class ChainRpc {
     return { number, timestamp: block.timestamp, stateAt };
   }
 
-  /** The hash of a block, which covers everything up to it; null: the chain has no such block. */
+  /** Returns a block's hash, which covers everything up to it; null if the chain has no such block. */
   async blockHash(blockNumber: bigint): Promise<Hash | null> {
     try {
       const { hash, number } = await withTimeout(CALL_MS, this.client.getBlock({ blockNumber }));
@@ -215,7 +215,7 @@ export class ChainRpc {
     }
   }
 
-  /** The token balance of a wallet, in the token's units, as of a block, or now. */
+  /** Returns a wallet's token balance in the token's units, as of a block, or now. */
   balanceAt(wallet: Address, blockNumber: bigint | "latest"): Promise<bigint> {
     const at = blockNumber === "latest" ? { blockTag: blockNumber } : { blockNumber };
     const read = { address: this.#config.token, abi: erc20Abi, functionName: "balanceOf" } as const;
@@ -258,11 +258,11 @@ export class ChainRpc {
     return found === undefined ? null : { hash: found.hash, blockNumber };
   }
 
-  /** The receipt of a transaction in the current chain; null: it is not in it. */
+  /** Returns a transaction's receipt in the current chain; null if the chain does not contain it. */
   async receipt(hash: Hash): Promise<Receipt | null> {
     try {
       const found = await withTimeout(CALL_MS, this.client.getTransactionReceipt({ hash }));
-      // A proxy that has mixed up answers must not make one payment's end another's.
+      // A proxy that mixes up answers must not turn one payment's outcome into another's.
       if (found.transactionHash !== hash) throw new ChainUnreachable("the chain answered another question");
       const { blockNumber, gasUsed, logs, status } = found;
       return { succeeded: status === "success", blockNumber, gasUsed, logs, hash };
@@ -272,7 +272,7 @@ export class ChainRpc {
     }
   }
 
-  /** The data of a transaction, and the block that it is in; null: the chain has no such transaction. */
+  /** Returns a transaction's data and block; null if the chain has no such transaction. */
   async transaction(hash: Hash): Promise<FoundTransaction | null> {
     try {
       const found = await withTimeout(CALL_MS, this.client.getTransaction({ hash }));
@@ -286,8 +286,8 @@ export class ChainRpc {
   }
 
   /**
-   * Broadcasts a signed transaction. Whatever the chain says to it (it has it already, it is mined already, it can't pay for gas
-   * now), what counts is what the chain's nonce says later, so an objection is an answer: its text.
+   * Broadcasts a signed transaction. Returns the chain's objection as text, or null. Objections (already known, already
+   * mined, not enough for gas) are no failures: what counts is the chain's nonce later.
    */
   async send(raw: Hex): Promise<string | null> {
     const error = await this.#sendError(raw);
@@ -295,8 +295,8 @@ export class ChainRpc {
   }
 
   /**
-   * Broadcasts signed transactions in their order, few at a time. Where a request gets no answer, not even a second
-   * time, this and what follows is left to the keeper.
+   * Broadcasts signed transactions in order, a few at a time. If a request gets no answer twice, its transactions and
+   * all later ones are left to the keeper.
    */
   async sendAll(raws: readonly Hex[]): Promise<void> {
     const size = Math.min(BROADCAST_PER_REQUEST_MAX, this.#batching.most);
@@ -310,7 +310,7 @@ export class ChainRpc {
     }
   }
 
-  /** Tries a call on the newest block, without an effect. Throws where the chain does not answer. */
+  /** Simulates a call on the newest block, without an effect. Throws if the chain does not answer. */
   async simulate({ data, from, gas, to }: TriedCall): Promise<Simulated> {
     try {
       const found = await withTimeout(CALL_MS, this.client.call({ account: from, to, data, gas }));
@@ -324,7 +324,8 @@ export class ChainRpc {
   }
 
   /**
-   * The gas that a call would need on the newest block; null where the chain has no figure, as for a call that reverts.
+   * Returns the gas that a call would need on the newest block; null if the chain has no figure, as for a call that
+   * reverts.
    */
   async estimateGas({ data, from, to }: TriedCall): Promise<bigint | null> {
     try {
@@ -336,8 +337,8 @@ export class ChainRpc {
   }
 
   /**
-   * The gas that a call is signed for: its own figure, or the chain's with a margin where that is more, since not all
-   * chains meter alike. A local chain meters as expected.
+   * Returns the gas limit for signing a call: its own figure, or the chain's with a margin if that is more, since not
+   * all chains meter alike. A local chain meters as expected.
    */
   async gasFor({ data, gas, to }: { to: Address; data: Hex; gas: bigint }, from: Address): Promise<bigint> {
     if (this.#config.fixedFees !== null) return gas;
@@ -345,7 +346,7 @@ export class ChainRpc {
     return estimate > gas ? estimate : gas;
   }
 
-  /** Bounds a call that is made with `client` directly, and hides where it went. */
+  /** Adds the timeout to a call made with `client` directly, and hides the URL from its errors. */
   async answer<T>(call: Promise<T>): Promise<T> {
     try {
       return await withTimeout(CALL_MS, call);
@@ -384,7 +385,7 @@ export class ChainRpc {
       : new ChainUnreachable(`the chain did not answer: ${this.#reasonOf(error)}`);
   }
 
-  /** The kind of an error, its first line, and what the node said. viem puts the URL on further lines. */
+  /** Returns an error's kind, its first line, and the node's message. viem puts the URL on further lines. */
   #reasonOf(error: unknown): string {
     if (!(error instanceof BaseError)) return error instanceof Error ? error.name : "unknown";
     const { details, name, shortMessage } = error;
@@ -393,12 +394,12 @@ export class ChainRpc {
     return this.#plain(`${name}: ${text}`);
   }
 
-  /** A provider's words without what may be a key. */
+  /** Removes possible keys from a provider's text. */
   #plain(text: string): string {
     return this.#urls.reduce((plain, url) => plainText(plain, url), text);
   }
 }
 
-/** Whether the node answered with an error, and the answer was not lost. */
+/** Whether the node answered with an error, as opposed to a lost answer. */
 const isAnswer = (error: unknown): boolean =>
   error instanceof BaseError && error.walk((each) => each instanceof RpcRequestError) !== null;

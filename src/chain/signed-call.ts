@@ -7,15 +7,15 @@ import {
 } from "viem";
 import type { Call, RecordedTransaction } from "./recorded.ts";
 
-/** Signer and chain that a transaction must have. */
+/** Required signer and chain of a transaction. */
 export interface Signatory {
   readonly from: Address;
   readonly chainId: number;
 }
 
 /**
- * Returns the call of a recorded transaction. Throws if this key has not signed it for this nonce: it is about to be
- * signed again, and an intruder with write access to the database must not get another call signed.
+ * Returns the call of a recorded transaction. Throws if this key has not signed it for this nonce: the call is about to
+ * be signed again, and an intruder with write access to the database must not get another call signed.
  */
 export async function signedCallIn(
   { nonce, purpose, raw }: Pick<RecordedTransaction, "nonce" | "purpose" | "raw">,
