@@ -1,7 +1,7 @@
-/** A message in plain text to one person. */
+/** A plain-text message to one person. */
 export interface MailMessage {
   /**
-   * Id of the message, stable across attempts, so that receivers can drop a duplicate. ASCII letters, digits, `_` and
+   * Id of the message, stable across attempts, so that receivers can drop duplicates. ASCII letters, digits, `_` and
    * `-`.
    */
   readonly id: string;
@@ -10,16 +10,22 @@ export interface MailMessage {
   readonly text: string;
 }
 
-/** Answer of a mail server: accepted, or refused for this address for good. */
+/** Answer of a mail server: accepted, or permanently refused for this address. */
 export type Sent = "sent" | "refused";
 
-/** The way to a mail server. */
+/** Access to a mail server. */
 export interface Mail {
-  /** Throws `MailUnsent` where the server neither took the message nor refused it for good; it may then be sent again. */
+  /**
+   * Throws `MailUnsent` if the server neither accepted the message nor permanently refused it; it may then be sent
+   * again.
+   */
   send(message: MailMessage): Promise<Sent>;
 }
 
-/** Says no more of the cause than codes: servers repeat addresses in their answers, and the message goes into histories and logs. */
+/**
+ * The message was not accepted. Names the cause only by codes: servers repeat addresses in their answers, and the
+ * message goes into histories and logs.
+ */
 export class MailUnsent extends Error {
   override readonly name = "MailUnsent";
 }
