@@ -9,13 +9,16 @@ export interface PayloadKey {
   readonly authenticating: KeyObject;
 }
 
-/** `current` seals; every key that `keyFor` knows opens, so that payloads survive a rotation of the master key. */
+/**
+ * Keys of payloads: `current` seals, and every key known to `keyFor` opens, so that payloads survive a rotation of the
+ * master key.
+ */
 export interface PayloadKeys {
   readonly current: PayloadKey;
   keyFor(id: string): PayloadKey | null;
 }
 
-/** Includes retired keys once the database has told them, since workflows may run for years. */
+/** Returns the payload keys. Includes retired keys once read from the database, since workflows may run for years. */
 export function payloadKeysOf(masterKey: MasterKey): PayloadKeys {
   const byId = new Map<string, PayloadKey>();
   const keyFor = (id: string): PayloadKey | null => {

@@ -24,11 +24,11 @@ export interface TemporalPayloads {
 
 export interface TemporalPayloadsOptions extends Omit<PayloadCodecOptions, "onRefused"> {
   readonly onRefused?: OnRefused;
-  /** Epoch milliseconds; tests whose engine skips time bring its own. */
+  /** Epoch milliseconds; tests with a time-skipping engine supply their own. */
   readonly now?: () => number | Promise<number>;
 }
 
-/** The type of the failure that an activity ends with whose input is not of this service. */
+/** Type of the failure of an activity whose input was not made by this service. */
 export const INPUT_REFUSED = "ActivityInputRefused";
 
 export function openPayloads({
