@@ -5,9 +5,9 @@ import { RAILS } from "../domain/ledger/payment.ts";
 import type { Collections } from "../store/collections.ts";
 import { type Metrics, PREFIX } from "./metrics.ts";
 
-/** Timeout of a scrape's reads from MongoDB. Values that are late are left out. */
+/** Timeout of a scrape's reads from MongoDB. Late values are left out. */
 const READ_MS = 1_000;
-/** The TTL of the cache, so that frequent scrapes cost MongoDB nothing. */
+/** TTL of the cache, so that frequent scrapes cost MongoDB nothing. */
 const CACHE_TTL_MS = 1_000;
 
 export interface OpenWorkDependencies {
@@ -17,8 +17,8 @@ export interface OpenWorkDependencies {
 }
 
 /**
- * Gauges of what is open over all organizations, read from the records at each scrape: every server shows the
- * same. Where MongoDB does not answer they are not there, and everything else is.
+ * Registers gauges of open work over all organizations, read from the records at each scrape: every server shows the
+ * same. If MongoDB does not answer, only these gauges are missing.
  */
 export function registerOpenWork({ clock, collections, metrics }: OpenWorkDependencies): void {
   let reading: Promise<OpenWork | null> = Promise.resolve(null);
@@ -41,7 +41,7 @@ export function registerOpenWork({ clock, collections, metrics }: OpenWorkDepend
       for (const rail of RAILS) {
         const held = found.held[rail] ?? 0;
         this.set({ rail, state: "held" }, held);
-        // Read one after the other, a payment may have moved between the two.
+        // The two are read one after the other, so a payment may have moved between them.
         this.set({ rail, state: "in_flight" }, Math.max(0, (found.pending[rail] ?? 0) - held));
       }
     },
