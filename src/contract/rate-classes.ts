@@ -2,7 +2,7 @@
 export interface RouteCap {
   readonly perMinute: number;
   /**
-   * What is counted separately: a key or person, an address, one person's account, or an IPv6 network (a /48), whose
+   * Unit of counting: a key or person, an address, one person's account, or an IPv6 network (a /48), whose
    * 65,536 subnets would otherwise count separately.
    */
   readonly per: "credential" | "address" | "account" | "network";

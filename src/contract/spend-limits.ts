@@ -113,7 +113,7 @@ export const budgetWarning = z
   })
   .meta({ id: "BudgetWarning" });
 
-/** What is left of limits whose size an agent is not shown. */
+/** Remainder of limits whose size an agent is not shown. */
 export const spendLimitRests = z.array(
   z.strictObject({ period, remainingCents: cents, ...window }).meta({ title: "SpendLimitRest" }),
 );

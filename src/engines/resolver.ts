@@ -49,7 +49,7 @@ export interface Engine<Address> {
   readonly name: string;
   /** Environment variable with the binary's path. */
   readonly variable: string;
-  /** What to install or which variable to set if no source works. */
+  /** Remedy if no source works: a program to install or a variable to set. */
   readonly remedy: string;
   /** Returns the address from the environment, or null. Throws EngineError CONFIG if it is only partly set. */
   address(env: NodeJS.ProcessEnv): Address | null;

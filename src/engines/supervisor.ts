@@ -18,7 +18,7 @@ export interface EngineSpec extends Launch {
   ready(signal: AbortSignal): Promise<void>;
   /** Maximum time to end by itself before the engine is killed. */
   readonly stopGraceMs: number;
-  /** What to do if the engine cannot be started or restarted, in whole sentences. */
+  /** Remedy if the engine cannot be started or restarted, in whole sentences. */
   readonly remedy: string;
 }
 

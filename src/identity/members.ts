@@ -33,7 +33,7 @@ export interface Rights {
   readonly binding?: Binding | undefined;
 }
 
-/** What happens to the organization keys of a user who may no longer create keys. */
+/** Fate of the organization keys of a user who may no longer create keys. */
 export interface KeysOnLeaving {
   readonly keepKeys: boolean;
 }

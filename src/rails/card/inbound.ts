@@ -26,32 +26,35 @@ export interface CardMessagesDependencies {
   readonly rulings: Pick<PaymentRulings, "forget" | "restrictionsOn">;
 }
 
-/** The end of a message; `forged`: nothing was done. */
+/** Outcome of a message. After `forged`, nothing was done. */
 export type Received =
   | { readonly kind: "unknown" | "forged" | "done" }
   | { readonly kind: "answered"; readonly answer: IssuerAnswer };
 
-/** Networks wait 2 seconds; what is not decided by then is declined. */
+/** Timeout of an answer; later means declined. Networks wait 2 seconds. */
 const ANSWER_MS = 1_500;
-/** The ledger grants nothing later than that, so that its yes still arrives. */
+/** Latest time at which the ledger grants a request, so that the grant still reaches the network. */
 const GRANT_MS = 1_200;
-/** Judgements of one request: each further one by newer restrictions. */
+/** Maximum judgements of one request; each repetition uses newer restrictions. */
 const JUDGED_MAX = 3;
-/** A connection's newest request is noted no more often than that. */
+/** Minimum interval between updates of a connection's last message times. */
 const NOTED_MS = 60_000;
 
 const MERCHANT_CHARACTERS_MAX = 100;
 const AUTHORIZATION_CHARACTERS_MAX = 100;
 
-/** Beginning of the ids under which trial cards of a connection's check are ordered. */
+/** Prefix of the ids under which a connection check orders its trial cards. */
 export const CHECK_PREFIX = "check_";
-/** A check's authorization up to this amount is approved. */
+/** Maximum amount of a check's authorization that is approved. */
 export const CHECK_CENTS = 100;
 
-/** Why a network's request is declined: by the ledger, or because it could not be asked. */
+/** Why a network's request is declined: by the ledger, or because the ledger could not be asked. */
 type Refusal = AuthorizationRefusal | "UNAVAILABLE";
 
-/** Messages of issuers: requests that the ledger answers in time, and hints that have the issuer's books read. */
+/**
+ * Handles issuers' messages: requests, which the ledger answers in time, and hints, after which the issuer's books are
+ * read.
+ */
 export class CardMessages {
   readonly #dependencies: CardMessagesDependencies;
 
@@ -59,7 +62,10 @@ export class CardMessages {
     this.#dependencies = dependencies;
   }
 
-  /** Answers a request to authorize. Never throws once its signature holds: what can't be decided is declined. */
+  /**
+   * Answers a request to authorize. Never throws once its signature is verified: a request that can't be decided is
+   * declined.
+   */
   async authorization(connectionId: string, raw: RawMessage): Promise<Received> {
     const arrivedAt = this.#dependencies.clock();
     const connection = await this.#dependencies.connections.byId(connectionId);
@@ -76,7 +82,9 @@ export class CardMessages {
     return { kind: "answered", answer: connection.issuer.answer(message, refusal) };
   }
 
-  /** Takes an event: the books of its card are read before the issuer is told that it has arrived; else it sends it again. */
+  /**
+   * Handles an event. The card's books are read before the event is acknowledged; otherwise the issuer sends it again.
+   */
   async event(connectionId: string, raw: RawMessage): Promise<Received> {
     const { bookings, cards, clock, connections, journal } = this.#dependencies;
     const now = clock();
@@ -155,7 +163,7 @@ export class CardMessages {
     return "UNAVAILABLE";
   }
 
-  /** After the answer; what is not done is left to the ledger's sweep. */
+  /** Records the payment after the answer. A failure is left to the ledger's sweep. */
   #record(profile: AgentProfile, payment: Payment): void {
     const { effects, ledgers, onFailed } = this.#dependencies;
     const { agentId } = profile;
@@ -181,6 +189,6 @@ export class CardMessages {
 
 const isCheck = ({ transactionId }: IssuedDocument): boolean => transactionId.startsWith(CHECK_PREFIX);
 
-/** A merchant's name comes from a terminal. */
+/** Returns a merchant's name without control characters, since it comes from a terminal. */
 const shownName = (name: string): string =>
   name.replaceAll(/\p{C}/gu, " ").trim().slice(0, MERCHANT_CHARACTERS_MAX);

@@ -17,7 +17,10 @@ export const cardReconciliation: RailReconciliation = {
   },
 };
 
-/** A payment's books are those of its network, and payments that no network has charged have none. The network must have been read after the payments. */
+/**
+ * Checks that a payment's books equal its network's, and that uncharged payments have none. The network must be read
+ * after the payments.
+ */
 export function compareCards(
   payments: readonly PaymentEntry[],
   ledger: readonly CardLedgerDocument[],
@@ -67,7 +70,7 @@ function compareCard(
   return findings;
 }
 
-/** Returns books in one form, however they came. */
+/** Returns books in a form that does not depend on their source. */
 const comparable = ({ authorization: _id, ...books }: RailBooks): Omit<RailBooks, "authorization"> => books;
 
 export const booksText = (books: readonly RailBooks[]): string =>

@@ -44,7 +44,7 @@ export const STRIPE_ELEMENTS: CardElements = {
   calls: [STRIPE_URL],
 };
 
-/** Elements of the simulated network. */
+/** Returns the elements of the simulated network. */
 export const simulatedElements = (url: string): CardElements => ({
   scriptUrl: `${url}/v3/`,
   scripts: [url],
@@ -55,7 +55,7 @@ export const simulatedElements = (url: string): CardElements => ({
 export interface StripeOptions {
   /** Name of the kind. */
   readonly name: string;
-  /** `STRIPE_URL`, or that of a simulator. */
+  /** `STRIPE_URL`, or a simulator's URL. */
   readonly baseUrl: string;
   readonly elements: CardElements;
   readonly fetch: Pick<GuardedFetch, "fetch">;
@@ -192,7 +192,10 @@ class StripeIssuer implements CardIssuer {
     return made;
   }
 
-  /** The card that an earlier order has made; the newest come first, so few are read. */
+  /**
+   * Returns the card made by an earlier order. Lists cards from a day before the order on, newest first, so few are
+   * read.
+   */
   async #cardOf(cardholder: string, transactionId: string): Promise<IssuedCard | null> {
     const since = madeAtOf(transactionId);
     const created = since === null ? {} : { created: { gte: Math.floor((since - DAY_MS) / 1_000) } };
@@ -204,14 +207,14 @@ class StripeIssuer implements CardIssuer {
 
 const issued = ({ id, last4 }: { id: string; last4: string }): IssuedCard => ({ cardRef: id, last4 });
 
-/** The oldest first. */
+/** Collects a list, oldest first. */
 async function all<T>(items: AsyncIterable<T>): Promise<readonly T[]> {
   const found: T[] = [];
   for await (const item of items) found.push(item);
   return found.toReversed();
 }
 
-/** Time in an id of the service, in epoch milliseconds; null: it has none. */
+/** Returns the time in an id of the service, in epoch milliseconds; null if there is none. */
 function madeAtOf(transactionId: string): number | null {
   try {
     return decodeTime(transactionId.slice(transactionId.indexOf("_") + 1));

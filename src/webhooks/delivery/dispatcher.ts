@@ -51,7 +51,7 @@ const RECOUNTED_MS = 500;
 /** Far more than one step takes. A forgotten one is reported again. */
 const UNDELIVERABLE_MAX = 1_000;
 
-/** What is left after a step: no event, more events, or events that have to wait. */
+/** Remaining work after a step: no event, more events, or events that have to wait. */
 export type StepResult = "nothing" | "more" | "waiting";
 
 export interface DispatcherDependencies {
