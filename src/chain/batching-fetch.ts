@@ -19,7 +19,6 @@ const failure = z.object({ error: z.union([z.string(), z.object({ message: z.str
 
 type Call = z.infer<typeof calls>[number];
 
-/** The outcome of one HTTP request. */
 type Exchange =
   /** One answer per call, in order. */
   | { readonly kind: "whole"; readonly answers: readonly unknown[] }
@@ -38,7 +37,6 @@ class NotAnswered extends PlainError {
 export interface BatchingFetchOptions {
   /** Called with the endpoint's message when it refuses a batch. */
   readonly onRefused: (calls: number, next: number, cause: string) => void;
-  /** Sends one request. */
   readonly post: typeof fetch;
 }
 

@@ -6,7 +6,6 @@ export interface Fees {
   readonly maxPriorityFeePerGas: bigint;
 }
 
-/** A chain, and the service's contracts and settings on it. */
 export interface ChainConfig {
   readonly rpcUrl: string;
   /** Used if the first endpoint does not answer; null for none. */

@@ -75,7 +75,6 @@ export const factoryDeployment = (): Deployment => deployment(agentWalletFactory
 export const sandboxTokenDeployment = (minter: Address): Deployment =>
   deployment(encodeDeployData({ abi: sandboxUSDAbi, bytecode: sandboxUSDArtifact.bytecode, args: [minter] }));
 
-/** Inputs of an agent wallet's address. */
 export interface WalletOrigin {
   readonly factory: Address;
   readonly owner: Address;
@@ -115,7 +114,6 @@ export const deployWalletData = ({ agentId, owner, spender }: WalletOrigin): Hex
     args: [owner, spender, saltOf(agentId)],
   });
 
-/** Returns a payment's id on the chain. */
 export const paymentIdOf = (transactionId: string): Hex => keccak256(toBytes(transactionId));
 
 export interface Spend {

@@ -9,7 +9,6 @@ import { type ChainRpc, ChainUnreachable } from "./rpc.ts";
 import { type Transfer, transfersTo } from "./transfers.ts";
 import { centsOf } from "./units.ts";
 
-/** Maximum blocks searched in one step. */
 const BLOCKS_PER_STEP_MAX = 500;
 /** Hex digits of the hash in a deposit's id. */
 const ID_HEX_DIGITS = 32;

@@ -10,7 +10,6 @@ import type { ForeignNonces } from "./foreign-nonces.ts";
 
 /** Maximum transactions resent in one round, lowest nonce first. */
 const RESENT_PER_ROUND_MAX = 200;
-/** Maximum missing nonces filled in one round. */
 const FILLED_PER_ROUND_MAX = 50;
 /** Consecutive rounds in which the same nonce is missing after a resend before `unwedge` is called. */
 const FUTILE_ROUNDS_MAX = 3;

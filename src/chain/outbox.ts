@@ -40,7 +40,6 @@ export interface Moved {
   readonly creditCents: number;
 }
 
-/** A fence, and the purpose in whose place it is laid. */
 export interface FencedPurpose {
   readonly purpose: string;
   readonly fence: number;

@@ -19,7 +19,6 @@ export interface Replacement {
   readonly at: Date;
 }
 
-/** A signing of a recorded transaction. */
 export interface Signing {
   readonly hash: Hash;
   readonly raw: Hex;
@@ -68,7 +67,6 @@ interface Purposed {
   readonly wallet: string | null;
 }
 
-/** A call to be signed, recorded and sent. */
 export interface Call extends Purposed {
   readonly kind: "call";
   readonly to: Address;
@@ -85,7 +83,6 @@ export interface Call extends Purposed {
   readonly permit?: number;
 }
 
-/** The decision that an action is never done. */
 export interface Refused extends Purposed {
   readonly kind: "refusal";
   readonly refusal: NonNullable<ChainTransactionDocument["refusal"]>;
@@ -93,7 +90,6 @@ export interface Refused extends Purposed {
 
 export type Entry = Call | Refused;
 
-/** A decision, as recorded. */
 export type Recorded =
   | {
       readonly kind: "transaction";

@@ -2,7 +2,6 @@
 export type ChainRepair =
   /** The chain did not have the transaction, and it was resent as signed. */
   | "sent_again"
-  /** A transaction's fee was raised. */
   | "fee_raised"
   /** A transaction would need a higher fee than allowed, so it waits; counted at each check. */
   | "fee_bounded"
@@ -17,9 +16,7 @@ export type ChainRepair =
   /** Two endpoints are on different chains or blocks; counted at each check. */
   | "endpoints_disagree";
 
-/** Callbacks of the parts that watch the chain. */
 export interface ChainWatchers {
-  /** Called with warnings for the operator. */
   readonly onWarning: (message: string, details: Readonly<Record<string, unknown>>) => void;
   /** Called with the kind and number of repairs. */
   readonly onRepair: (what: ChainRepair, count: number) => void;

@@ -30,7 +30,6 @@ const CALL_MS = 2_000;
 const BROADCAST_PER_REQUEST_MAX = 16;
 /** Broadcasts of the same transactions before they are left to the keeper. */
 const BROADCASTS_MAX = 2;
-/** TTL of the cached gas price. */
 const PRICE_CACHE_MS = 2_000;
 /**
  * Maximum age, in blocks, of the state that finality reads. A pruning node keeps the states of 128 blocks; the search
@@ -53,7 +52,6 @@ export class WrongChain extends PlainError implements Unavailable {
   readonly isUnavailable = true;
 }
 
-/** The chain at one block. */
 export interface Head {
   readonly blockNumber: bigint;
 }
@@ -109,7 +107,6 @@ export interface MinedTransaction {
   readonly blockNumber: bigint;
 }
 
-/** A transaction as returned by the chain. */
 export interface FoundTransaction {
   readonly data: Hex;
   readonly from: Address;
@@ -227,7 +224,6 @@ export class ChainRpc {
     return code !== undefined && code !== "0x";
   }
 
-  /** Returns the fees for a new transaction. */
   async fees(): Promise<Fees> {
     const { fixedFees, maxFeePerGas } = this.#config;
     return fixedFees ?? offeredFor(await this.gasPrice(), maxFeePerGas);

@@ -7,7 +7,6 @@ import {
 } from "viem";
 import type { Call, RecordedTransaction } from "./recorded.ts";
 
-/** Required signer and chain of a transaction. */
 export interface Signatory {
   readonly from: Address;
   readonly chainId: number;

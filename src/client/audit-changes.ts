@@ -2,7 +2,6 @@
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** A record's id, and its kind as named in the log. */
 export interface AuditReference {
   readonly type: string;
   readonly id: string;
@@ -13,7 +12,6 @@ export interface AuditField {
   readonly value: AuditValue;
 }
 
-/** A value in display form. */
 export type AuditValue =
   | { readonly kind: "none" }
   | { readonly kind: "hidden" }
@@ -80,7 +78,6 @@ function referenceIn(field: string, id: unknown, parent: Fields): AuditReference
   return known === undefined ? null : { type: known, id };
 }
 
-/** Returns all records referenced by a value. */
 export function referencesIn(value: unknown, field = "", parent: Fields = {}): readonly AuditReference[] {
   if (Array.isArray(value)) return value.flatMap((each) => referencesIn(each, field, parent));
   if (isFields(value))
@@ -124,7 +121,6 @@ function fieldChanges(before: Fields, after: Fields, place: Place): readonly Aud
     });
 }
 
-/** A field on one side of a change. */
 interface Side {
   readonly parent: Fields;
   /** Undefined if the field is missing. */

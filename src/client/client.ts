@@ -64,7 +64,6 @@ export function valueOf<T>(answer: Answer<T>): T {
 
 type Plain = string | number | boolean | null | undefined;
 
-/** Input of any operation. */
 interface AnyInput {
   readonly query?: Readonly<Record<string, Plain>> | undefined;
   readonly body?: unknown;
@@ -219,7 +218,6 @@ const isSignedOut = (answer: Answer<unknown>): boolean => !answer.ok && answer.r
 const hasKey = (body: unknown): boolean =>
   typeof body === "object" && body !== null && "idempotencyKey" in body && body.idempotencyKey !== undefined;
 
-/** Returns the path with its ids and the query. */
 export function addressOf(route: Pick<ClientRoute, "path">, { query, ...ids }: AnyInput): string {
   const path = route.path.replaceAll(/:(\w+)/g, (_whole, name: string) =>
     encodeURIComponent(String(ids[name])),

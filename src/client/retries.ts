@@ -1,6 +1,5 @@
 import type { ClientRoute, Refused } from "./types.ts";
 
-/** Limits of a call's attempts and pauses. */
 export interface Patience {
   /** Maximum attempts of one call, including the first. */
   readonly triesMax: number;

@@ -15,7 +15,6 @@ export interface ClientRoute {
 
 type Routes = typeof ROUTES;
 
-/** Operations that have a route. */
 export type OperationId = keyof Routes & keyof Operations;
 
 type Schema<

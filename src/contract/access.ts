@@ -7,7 +7,7 @@ import type {
   ResourceKind,
 } from "./types.ts";
 
-/** Access to an operation without a credential. */
+/** Forms of access to an operation. */
 
 export const anyone: PublicAccess = { kind: "public" };
 

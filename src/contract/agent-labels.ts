@@ -14,10 +14,8 @@ export const sentLabels = {
 
 const { appearance: _onlyByChange, ...labelsOfCreate } = sentLabels;
 
-/** Labels in a create. */
 export const createdLabels = labelsOfCreate;
 
-/** Labels in answers. */
 export const shownLabels = {
   description: z.string().nullable(),
   appearance: z.strictObject({ color: z.string(), icon: z.string() }).nullable().meta(APPEARANCE),

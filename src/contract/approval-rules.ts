@@ -195,7 +195,6 @@ export const rulesAsSent = referred(atMost(RULES_MAX, sentRule), { instead: show
   })
   .meta({ description: `Types and their params: ${paramsByType}.` });
 
-/** A project's or team's current rules. */
 export const approvalRules = z
   .strictObject({
     rules: z.array(ruleOf({ id: z.string(), enabled: z.boolean(), name: "Rule" }, window)),

@@ -10,7 +10,6 @@ export const CREATE_ERRORS: readonly ErrorCode[] = [
   "CREATE_RETRYABLE",
 ];
 
-/** Errors of creates inside a project or team. */
 export const CREATE_INSIDE_ERRORS: readonly ErrorCode[] = [
   "NOT_FOUND",
   "CONTAINER_ARCHIVED",

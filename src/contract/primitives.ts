@@ -6,8 +6,6 @@ import { EMAIL_PATTERN, withAsciiDomain } from "./email.ts";
 import { LOGO_DATA_URL, LOGO_DATA_URL_CHARACTERS_MAX, readLogo } from "./logo.ts";
 import { referred } from "./reference.ts";
 
-/** Building blocks of the contract's schemas. */
-
 /** C0 and DEL except tab and line ends: they occur in no human text, and are stored as six bytes each. */
 const CONTROLS = String.raw`\x00-\x08\x0b\x0c\x0e-\x1f\x7f`;
 const CONTROL = new RegExp(`[${CONTROLS}]`);
@@ -39,7 +37,6 @@ export const text = (min: number, max: number) =>
     { keywords: { pattern: textPattern(min) } },
   );
 
-/** Recipient of a payment, as named by a payment or a rule. */
 export const recipientName = text(1, 200).refine(
   foldsShort,
   `must not become longer than ${FOLDED_NAME_MAX} when its compatibility forms are folded (NFKC)`,
@@ -51,7 +48,6 @@ export const categoryCode = z.string().regex(/^[0-9]{4}$/, "must be a four-digit
 export const name = text(1, 100);
 export const description = text(0, 500);
 
-/** Amount in cents, at least 0. */
 export const cents = z.int().min(0).max(MAX_CENTS).meta({ description: "Integer cents." });
 
 /** Balance of a wallet. Unlimited, since anybody may send money to a wallet. */
@@ -60,10 +56,8 @@ export const heldCents = z.int().min(0).meta({ description: "Integer cents." });
 /** Version of a record that is replaced as a whole. */
 export const version = z.int().meta({ description: "The version that was read; an outdated one is 409." });
 
-/** Amount of a payment in cents, at least 1. */
 export const paymentCents = z.int().min(1).max(MAX_CENTS).meta({ description: "Integer cents, at least 1." });
 
-/** A limit on the number of payments. */
 export const paymentCount = z.int().min(0).max(1_000_000_000);
 
 /**

@@ -31,7 +31,6 @@ const headers = z
   )
   .default({});
 
-/** Request to a shop, and the terms of payment. */
 export const purchase = z.strictObject({
   url: shopUrl,
   method: shopMethod,
@@ -52,7 +51,6 @@ export const purchase = z.strictObject({
   idempotencyKey,
 });
 
-/** The shop's answer, and the payment for it. */
 export const purchased = z.strictObject({
   httpStatus: z.int().meta({
     description:

@@ -44,7 +44,6 @@ export const RAIL_OF = {
   create_wallet_payment: "wallet",
 } as const satisfies Partial<Record<AgentTool, Rail>>;
 
-/** Payment tools of all rails. */
 export const ALL_PAYMENT_TOOLS = [PAYMENT_TOOLS.card, PAYMENT_TOOLS.wallet] as const;
 
 const railOf = z.object({ rail });

@@ -234,7 +234,6 @@ export const raise = z
   .nullable()
   .meta({ description: "Of a payment that was not made; null otherwise." });
 
-/** The card of a payment. */
 export const paymentCard = z
   .strictObject({
     last4: z.string(),
@@ -261,7 +260,6 @@ export const payment = z.strictObject({
   raise,
 });
 
-/** The answer to a payment request. */
 export const madePayment = payment.extend({
   replayed: z.boolean(),
   possibleDuplicateOf: z.string().nullable(),

@@ -75,7 +75,6 @@ const ids: readonly OperationId[] = Object.keys(operations).filter(
   (id): id is OperationId => id in operations,
 );
 
-/** All operations with their ids. */
 export const operationList: readonly (readonly [OperationId, Operation])[] = ids.map((id) => [
   id,
   operations[id],

@@ -1,6 +1,5 @@
 import type { HttpBinding, Operation } from "./types.ts";
 
-/** An operation with its method and path. */
 export interface Route<Id extends string = string> {
   readonly id: Id;
   readonly operation: Operation;

@@ -35,7 +35,6 @@ const window = {
 /** Sums may exceed the maximum of one amount. */
 const usedCents = z.int().min(0);
 
-/** Spend limits with their use. */
 export const usedSpendLimits = z.array(
   z
     .strictObject({ period, limitCents: cents, usedCents, remainingCents: cents, ...window })

@@ -43,7 +43,6 @@ export const ADMINS_KINDS: ReadonlySet<ChangeKind> = new Set(["organizationKeys"
 /** Kinds that members bound to projects or teams may not read, and so do not receive. */
 export const WHOLE_ORGANIZATION_KINDS: ReadonlySet<ChangeKind> = new Set(["members", "invites"]);
 
-/** Reasons for which the service ends a stream. */
 export const STREAM_ENDS = ["credential", "role", "restart"] as const;
 export type StreamEnd = (typeof STREAM_ENDS)[number];
 

@@ -5,7 +5,6 @@ import type { AgentTool, ManagementTool } from "./tool-names.ts";
 import type { BodySize } from "./body-size.ts";
 import type { RateClass } from "./rate-classes.ts";
 
-/** Names of organization key scopes. */
 export const ORGANIZATION_SCOPES = [
   "agents:read",
   "agents:write",

@@ -111,7 +111,6 @@ export async function downloadText(url: URL, limits: DownloadLimits = DOWNLOAD_L
 
 const READ_CHUNK_BYTES = 1_048_576;
 
-/** Returns a file's SHA-256 in lower-case hexadecimal. */
 export async function sha256OfFile(file: string): Promise<string> {
   const hash = createHash("sha256");
   await pipeline(createReadStream(file, { highWaterMark: READ_CHUNK_BYTES }), hash);

@@ -6,7 +6,6 @@ export type EngineErrorCode =
   | "CONFIG"
   /** DATA_DIR cannot be written, or another live service holds it. */
   | "DATA_DIR"
-  /** Another program listens on the port. */
   | "PORT_TAKEN"
   /** A binary named in the environment is missing, not executable, too old, or ends at once. */
   | "BINARY_BROKEN"

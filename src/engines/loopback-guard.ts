@@ -4,7 +4,6 @@ import { Agent, createServer, type IncomingMessage, request, type ServerResponse
 import { EngineError, reasonOf } from "./errors.ts";
 import { choosePorts, LOOPBACK } from "./ports.ts";
 
-/** An address reachable only from this machine. */
 export interface LoopbackAddress {
   readonly host: string;
   readonly port: number;

@@ -32,7 +32,6 @@ export const resolveContext = (env: NodeJS.ProcessEnv, onProgress: OnProgress): 
   limits: DOWNLOAD_LIMITS,
 });
 
-/** A source from which a binary can be fetched. */
 export interface Fetcher {
   /** Name of the cache entry: origin and version, so that each version has its own entry. */
   readonly id: string;
@@ -64,7 +63,6 @@ export type Resolution<Address> =
   | { readonly kind: "address"; readonly address: Address }
   | { readonly kind: "binary"; readonly path: string; readonly from: string };
 
-/** Result of a source: a working binary, or why there is none. */
 type Answer = { readonly path: string; readonly from: string } | { readonly reason: string };
 
 async function named<A>(engine: Engine<A>, context: ResolveContext): Promise<Answer> {

@@ -64,7 +64,6 @@ const temporalDevSchema = z.strictObject({
   ),
 });
 
-/** Parsed temporal-dev.yaml. */
 export type TemporalDevConfig = z.infer<typeof temporalDevSchema>;
 
 const DEFAULT_FILE = path.join(PACKAGE_ROOT, "temporal-dev.yaml");

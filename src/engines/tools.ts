@@ -7,7 +7,6 @@ import { hasErrorCode } from "../lib/error-code.ts";
 
 const OUTPUT_CHARS_MAX = 20_000;
 
-/** Whether the path is a file that this process may execute. */
 export async function isExecutable(file: string): Promise<boolean> {
   try {
     await access(file, constants.X_OK);
@@ -17,7 +16,6 @@ export async function isExecutable(file: string): Promise<boolean> {
   }
 }
 
-/** Returns the first executable of that name on PATH, or null. */
 export async function findOnPath(name: string, env: NodeJS.ProcessEnv): Promise<string | null> {
   for (const folder of (env["PATH"] ?? "").split(path.delimiter)) {
     if (folder === "") continue; // an empty entry means the working directory, which is not a tool folder

@@ -66,9 +66,7 @@ export interface AuthDeps {
  */
 export type Provision = (organization: OrganizationDocument, waitMs: number) => Promise<void>;
 
-/** Mailing of invites. */
 export interface Mailing {
-  /** Returns the link in the mail. */
   linkOf(token: string): string;
   /** Starts mailing an invite that was just written. Never throws: a failed start is repeated later. */
   begin(invite: { readonly _id: string; readonly organizationId: string }): Promise<void>;

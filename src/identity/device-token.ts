@@ -10,7 +10,6 @@ export const DEVICE_TOKEN_LIFETIME_SECONDS = 90 * 24 * 3_600;
 /** `<user id>.<device id>-<issued at, Unix seconds>.<signature>` */
 const FORMAT = new RegExp(`^([0-9a-f-]{36})\\.([A-Za-z0-9_-]{22})-([0-9]{1,12})\\.(${MAC_PATTERN})$`);
 
-/** A device on which a user has signed in. */
 export interface KnownDevice {
   readonly userId: string;
   readonly deviceId: string;

@@ -5,14 +5,12 @@ import { ok, refused, type Result } from "../domain/result.ts";
 import type { AuthContext, WritingContext } from "./context.ts";
 import type { SessionPrincipal } from "./session-principal.ts";
 
-/** A person's choice of notifications. */
 export interface Notifications {
   readonly approvalMails: boolean;
   /** Whether the service sends mail at all. */
   readonly mailAvailable: boolean;
 }
 
-/** Returns the caller's choice of notifications. */
 export async function ownNotifications(
   { collections, mailing }: AuthContext,
   { userId }: SessionPrincipal,

@@ -38,7 +38,6 @@ export async function endOwnSession(
   });
 }
 
-/** Ends the caller's sessions except the current one. */
 export async function endOtherSessions(
   context: WritingContext,
   { sessionId, userId }: SessionPrincipal,

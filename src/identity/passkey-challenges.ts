@@ -8,7 +8,6 @@ export const CHALLENGE_MILLISECONDS = 5 * 60 * 1000;
 /** Twice the size recommended by WebAuthn. */
 const CHALLENGE_SIZE_BYTES = 32;
 
-/** Person and purpose of a challenge. */
 export interface ChallengeFor {
   readonly purpose: PasskeyPurpose;
   /** Null at sign-in, as is `sessionId`: the user has no session yet. */

@@ -121,7 +121,6 @@ const newPasskey = (
   suspectedCloneAt: null,
 });
 
-/** Renames one of the person's own passkeys. */
 export async function renamePasskey(
   { collections, transaction }: WritingContext,
   { userId }: SessionPrincipal,

@@ -7,7 +7,6 @@ import type { SessionPrincipal } from "./session-principal.ts";
 /** A caller whose credential was verified. */
 export type Principal = AgentPrincipal | ManagementPrincipal;
 
-/** An agent, authenticated by its key. */
 export interface AgentPrincipal {
   readonly type: "agent";
   readonly agent: AgentDocument;

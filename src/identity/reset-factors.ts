@@ -22,7 +22,6 @@ export interface FactorsReset {
   readonly sessionsEnded: number;
 }
 
-/** An account, and its factors in force. */
 export interface FactorsHeld {
   readonly userId: string;
   readonly organizationId: string;

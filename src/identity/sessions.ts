@@ -37,7 +37,6 @@ const REFRESH_REPLAY_MS = 30 * 1000;
 /** Precision of `lastSeenAt`. */
 const LAST_SEEN_PRECISION_MS = 60 * 1000;
 
-/** Tokens issued to a client. */
 export interface SessionTokensIssued {
   readonly token: string;
   readonly refreshToken: string;
@@ -58,7 +57,6 @@ export interface SessionOwner {
   readonly name: string;
 }
 
-/** Answer to a sign-in or a refresh. */
 export interface SignedIn extends SessionTokensIssued {
   readonly user: UserView;
   readonly organization: OrganizationView;

@@ -11,7 +11,6 @@ import type { SessionPrincipal } from "./session-principal.ts";
 import { nothingToVerify, onlyUseCode, spendTotpCode } from "./totp-factor.ts";
 import { isPasskey } from "./views.ts";
 
-/** Duration of a step-up. */
 const STEP_UP_MILLISECONDS = 5 * 60 * 1000;
 
 export type StepUpInput =

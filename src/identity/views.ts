@@ -15,7 +15,6 @@ import type { Bound } from "../domain/binding.ts";
 
 type BindingView = z.output<typeof boundTo>;
 
-/** A person as the API shows them. */
 export interface UserView {
   readonly id: string;
   readonly name: string;
@@ -27,7 +26,6 @@ export interface UserView {
   readonly secondFactors: readonly SecondFactorKind[];
 }
 
-/** An organization as the API shows it. */
 export interface OrganizationView {
   readonly id: string;
   readonly name: string;
@@ -59,7 +57,6 @@ export const organizationView = (organization: OrganizationDocument): Organizati
   status: organization.status,
 });
 
-/** Returns an invite as the API shows it. */
 export const inviteView = ({
   _id,
   binding,

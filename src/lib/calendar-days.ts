@@ -3,7 +3,6 @@ import { offsetOf } from "./zone-offset.ts";
 const MINUTE_MS = 60_000;
 const DAY_MS = 86_400_000;
 
-/** A zone's calendar day: from one instant up to another. */
 export interface CalendarDay {
   /** For example 2026-03-29. */
   readonly day: string;
@@ -31,7 +30,6 @@ export class CalendarDays {
     return { day, from: this.#firstOf(midnight), until: this.#firstOf(midnight + DAY_MS) };
   }
 
-  /** Returns the preceding day. */
   before({ day }: CalendarDay): CalendarDay {
     return this.named(new Date(Date.parse(`${day}T00:00:00.000Z`) - DAY_MS).toISOString().slice(0, 10));
   }

@@ -3,7 +3,6 @@ import { TimeoutError } from "./with-timeout.ts";
 /** Time of an answer after its handler's last wait, audit entry included, on a busy machine. */
 export const RESPONSE_MARGIN_MS = 700;
 
-/** Age of a request, and whether its caller still waits. */
 export class Arrival {
   #at = performance.now();
   readonly #hasLeft: () => boolean;
@@ -50,7 +49,6 @@ export class Deadline {
     this.#boundMs = boundMs;
   }
 
-  /** Time since the request's arrival. */
   get elapsedMs(): number {
     return this.#arrival.elapsedMs;
   }

@@ -35,7 +35,6 @@ export class FairQueue<T> {
     return this.#size;
   }
 
-  /** Whether a stop is waiting. */
   get hasStop(): boolean {
     return this.#stopped.size > 0;
   }
@@ -55,7 +54,6 @@ export class FairQueue<T> {
     return this.#bySender.get(sender)?.[0];
   }
 
-  /** Removes and returns the items that match. */
   remove(isRemoved: (item: T) => boolean): T[] {
     const removed: T[] = [];
     for (const [sender, waiting] of this.#bySender) {

@@ -17,7 +17,6 @@ export class Gate {
     this.#insideMax = insideMax;
   }
 
-  /** Number of permits in use. */
   get inside(): number {
     return this.#inside;
   }

@@ -16,7 +16,6 @@ function nearestPackage(folder: string): string {
   return nearestPackage(parent);
 }
 
-/** Returns the version in package.json. */
 export const packageVersion = (): string =>
   packageFile.parse(JSON.parse(readFileSync(join(PACKAGE_ROOT, "package.json"), "utf8"))).version;
 

@@ -9,6 +9,5 @@ export function shownOf(error: unknown): string {
   return error instanceof PlainError ? error.message : (error.stack ?? error.message);
 }
 
-/** Returns the first line of an error's message. */
 export const firstLineOf = (error: unknown): string =>
   (error instanceof Error ? error.message : String(error)).split("\n")[0] ?? "";

@@ -4,7 +4,6 @@ import type { Counts } from "./counts.ts";
 
 const MINUTE_MS = 60_000;
 
-/** The status of a caller against a limit in the current minute. */
 export interface RateLimitStatus {
   readonly limit: number;
   readonly remaining: number;
@@ -47,7 +46,6 @@ const minuteOf = (now: Date): number => Math.floor(now.getTime() / MINUTE_MS);
 
 const keyOf = (name: string, now: Date): string => `${String(minuteOf(now))}/${name}`;
 
-/** Returns the status of `count` requests against a limit. */
 export function rateLimitStatus(limit: number, count: number, now: Date): RateLimitStatus {
   const resetMs = (minuteOf(now) + 1) * MINUTE_MS;
   return {
@@ -59,7 +57,6 @@ export function rateLimitStatus(limit: number, count: number, now: Date): RateLi
   };
 }
 
-/** Returns the refusal for a caller over a limit. */
 export const rateLimited = ({ retryAfterSeconds }: RateLimitStatus): Refusal =>
   refusal("RATE_LIMITED", undefined, { retryAfterSeconds });
 

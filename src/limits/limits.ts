@@ -25,7 +25,6 @@ import type { Counts } from "./counts.ts";
 import { firstExceeded, FixedWindowLimiter, type RateLimitStatus } from "./fixed-window-limiter.ts";
 import { limitsOf, type PlanLimits, type Surface } from "./plans.ts";
 
-/** Caller of a request and its address. */
 export interface Requester {
   /** Null: anonymous, on a public operation. */
   readonly principal: Principal | null;
@@ -47,7 +46,6 @@ export interface AdmittedTo {
   readonly onlyUserId: string | null;
 }
 
-/** Limit per minute that a caller exceeded. */
 export type LimitName =
   Surface | "dashboard" | "address" | "logos" | "registrations" | "operation" | "management_writes";
 
@@ -92,7 +90,6 @@ export class Limits {
     return this.#take("address", addressName(address), ANONYMOUS_PER_MINUTE);
   }
 
-  /** Counts a logo request. */
   ofLogos(address: string): Promise<RateLimitStatus> {
     return this.#take("logos", `logos/${address}`, LOGOS_PER_MINUTE);
   }

@@ -9,7 +9,6 @@ import { mailCollections, type MailedInvite } from "../store/mail-documents.ts";
 const BEGIN_MS = 1_000;
 /** Age at which the sweep starts an invite's mail: the process that wrote the invite has died, or is about to. */
 const ORPHANED_AFTER_MS = 2_000;
-/** Maximum invites per sweep. */
 const SWEEP_MAX = 100;
 
 export interface InviteOutboxDependencies {

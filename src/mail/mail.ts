@@ -13,7 +13,6 @@ export interface MailMessage {
 /** Answer of a mail server: accepted, or permanently refused for this address. */
 export type Sent = "sent" | "refused";
 
-/** Access to a mail server. */
 export interface Mail {
   /**
    * Throws `MailUnsent` if the server neither accepted the message nor permanently refused it; it may then be sent

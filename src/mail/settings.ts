@@ -3,7 +3,6 @@ import ipaddr from "ipaddr.js";
 import { z } from "zod";
 import type { SmtpServer, SmtpSettings } from "./smtp.ts";
 
-/** The mail server, and the sender. */
 export interface MailSettings extends SmtpSettings {
   /** Certificate authorities trusted in addition to the usual ones. */
   readonly caFile: string | null;
@@ -11,7 +10,6 @@ export interface MailSettings extends SmtpSettings {
   readonly baseUrl: string;
 }
 
-/** Whether a host is this machine. */
 export const isLoopback = (host: string): boolean =>
   host === "localhost" || (ipaddr.isValid(host) && ipaddr.process(host).range() === "loopback");
 

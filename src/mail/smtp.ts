@@ -4,7 +4,6 @@ import { z } from "zod";
 import { withTimeout } from "../lib/with-timeout.ts";
 import { type Mail, type MailMessage, MailUnsent, type Sent } from "./mail.ts";
 
-/** A mail server and how to connect to it. */
 export interface SmtpServer {
   readonly host: string;
   readonly port: number;

@@ -41,7 +41,6 @@ export const RAIL_CALLS = [
 export type Forged = (typeof FORGED)[number];
 export const FORGED = ["payment", "decision", "payload", "record"] as const;
 
-/** Results of commands that were forwarded to another server. */
 export type ForwardResult = (typeof FORWARDED)[number];
 export const FORWARDED = ["answered", "failed"] as const;
 

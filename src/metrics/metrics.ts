@@ -31,10 +31,8 @@ import {
 } from "./labels.ts";
 import { processMetrics } from "./process-metrics.ts";
 
-/** Work queues in this process. */
 export type QueueName = "ledger_commands" | "agent_commands" | "audit_entries" | "records" | "events";
 
-/** A finished request. */
 export interface EndedRequest {
   readonly surface: Surface | null;
   /** All operations of an MCP batch; empty if none was reached. */
@@ -164,7 +162,6 @@ export class Metrics {
     this.registry.registerMetric(lengths);
   }
 
-  /** Registers the number of calls that wait for a decision. */
   waitingCalls(count: () => number): void {
     const gauge = new Gauge({
       name: `${PREFIX}waiting_calls`,
@@ -177,7 +174,6 @@ export class Metrics {
     this.registry.registerMetric(gauge);
   }
 
-  /** Registers the number of open streams. */
   openStreams(count: () => number): void {
     const gauge = new Gauge({
       name: `${PREFIX}open_streams`,
@@ -190,7 +186,6 @@ export class Metrics {
     this.registry.registerMetric(gauge);
   }
 
-  /** Registers whether this process can use each engine. */
   engines(states: () => Promise<readonly { readonly label: string; readonly isUp: boolean }[]>): void {
     const gauge = new Gauge({
       name: `${PREFIX}engine_up`,
@@ -344,7 +339,6 @@ export class Metrics {
     this.#mails.inc({ outcome });
   }
 
-  /** Counts `count` repairs of this kind on the wallet rail. */
   chainRepaired(what: ChainRepair, count: number): void {
     this.#chainRepairs.inc({ what }, count);
   }

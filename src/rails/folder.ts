@@ -13,7 +13,6 @@ import type { PocketKeys } from "./pocket/pocket-keys.ts";
 import type { RailStep } from "./rail-steps.ts";
 import type { Wallets } from "./wallet/index.ts";
 
-/** Dependencies that a process gives its rails. */
 export interface RailsDependencies {
   readonly db: Db;
   readonly clock: Clock;
@@ -62,7 +61,6 @@ export interface RailSources {
   readonly paymentIds: ReadonlySet<string> | null;
 }
 
-/** Comparison of payments' records with the rail's own books. */
 export interface RailReconciliation {
   readonly kind: "card_ledger_differs" | "card_issuer_differs" | "chain_differs" | "pocket_differs";
   readonly advice: string;

@@ -39,10 +39,8 @@ export const RAIL_FOLDERS: { readonly [R in Rail]: RailFolder<R> } = {
   },
 };
 
-/** Opens all rails of a process. */
 export const railsOf = (given: RailsDependencies): Rails => perRail((rail) => RAIL_FOLDERS[rail].open(given));
 
-/** The modes of the rails that `railsOf` opens, for an organization. */
 export const railModesOf = (
   wallets: Pick<Wallets, "sandbox"> | null,
   issuer: ConnectedIssuer | null,

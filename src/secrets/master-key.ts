@@ -71,7 +71,6 @@ export class MasterKeyError extends PlainError {
   }
 }
 
-/** A sub-key, with the id of its master key. */
 export interface DerivedKey {
   readonly id: string;
   readonly key: KeyObject;

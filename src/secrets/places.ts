@@ -98,7 +98,6 @@ const byPurpose: Readonly<Record<StoredPurpose, readonly SealedPlace[]>> = {
   ],
 };
 
-/** All stored sealed values. */
 export const SEALED_PLACES: readonly SealedPlace[] = Object.values(byPurpose).flat();
 
 /** MACs over agents' records, which the service can renew. */
@@ -166,7 +165,6 @@ const heldPlaces = (now: Date): readonly (Place & { readonly filter: Filter<Docu
 /** Numbers of values that need a master key, keyed by plural noun. */
 export type Needs = Readonly<Record<string, number>>;
 
-/** Counts the values that still need a master key. */
 export async function needsOf(db: Db, keyId: string, now: Date): Promise<Needs> {
   const places = [...SEALED_PLACES, ...PROOFS].map((each) => ({ ...each, filter: {} }));
   const needs: Record<string, number> = {};

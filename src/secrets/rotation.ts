@@ -10,7 +10,6 @@ import { keptAsText } from "./verify-master-key.ts";
 /** Writes per request. A killed rotation loses at most the progress since the last request. */
 const BATCH = 200;
 
-/** The rotation's result for one place. */
 export interface Rotated {
   readonly what: string;
   readonly rotated: number;

@@ -12,7 +12,6 @@ export const PAYMENTS_MAX = 100_000;
 /** Timeout of the database's sum of earlier amounts. */
 const SUM_MS_MAX = 20_000;
 
-/** The fields read from a record. */
 const PAST_FIELDS = {
   agentId: 1,
   teamId: 1,
@@ -50,7 +49,6 @@ export interface Start {
   readonly isCut: boolean;
 }
 
-/** Past payments, read from their records. */
 export class PastRecords {
   readonly #transactions: Collection<TransactionDocument>;
 

@@ -1,7 +1,6 @@
 import type { KeyObject } from "node:crypto";
 import type { MasterKey } from "../secrets/master-key.ts";
 
-/** The payload keys of one master key. */
 export interface PayloadKey {
   /** Id of the master key, stored with each payload. */
   readonly id: string;

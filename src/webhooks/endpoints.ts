@@ -41,13 +41,11 @@ export interface WebhookEndpointsDependencies {
   readonly workflows: Pick<WebhookWorkflows, "startReplay" | "startSecretExpiry">;
   readonly clock: () => Date;
   readonly mutex: KeyedMutex;
-  /** Retention of deliveries. */
   readonly retentionDays: number;
 }
 
 export type EndpointChange = InputOf<typeof updateWebhook>["body"];
 
-/** Fields of a new endpoint. */
 export interface EndpointChoice {
   readonly name: string;
   readonly url: string;
@@ -67,7 +65,6 @@ const notFound = () => refused(refusal("NOT_FOUND"));
 const invalid = (path: string, message: string) =>
   refused(refusal("VALIDATION_FAILED", undefined, { issues: [{ path, message }] }));
 
-/** Webhook endpoints of organizations. */
 export class WebhookEndpoints {
   readonly #dependencies: WebhookEndpointsDependencies;
 

@@ -1,4 +1,3 @@
-/** Settings of webhooks. */
 export interface WebhookSettings {
   /** Networks reachable in addition to the public internet, for development. */
   readonly allowCidrs: readonly string[];
@@ -8,6 +7,5 @@ export interface WebhookSettings {
   readonly caFile: string | null;
   /** Delays between the attempts of a delivery. */
   readonly backoffSeconds: readonly number[];
-  /** Retention of deliveries. */
   readonly retentionDays: number;
 }

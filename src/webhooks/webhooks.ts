@@ -48,7 +48,6 @@ export interface WebhooksOptions {
   readonly noticeHeld: NoticeHeld | null;
 }
 
-/** Webhooks of a process, for all roles. */
 export interface Webhooks {
   readonly collections: WebhookCollections;
   readonly guard: GuardedFetch;

@@ -27,7 +27,6 @@ export function exampleOf(given: Schema, resolve: Resolve): unknown {
   return madeUp(given, resolve);
 }
 
-/** Returns the alternatives of a schema. */
 export const alternativesOf = (given: Schema): readonly Schema[] =>
   [given["oneOf"], given["anyOf"]].flatMap((forms) => (Array.isArray(forms) ? forms.filter(isSchema) : []));
 

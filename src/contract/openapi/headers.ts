@@ -82,7 +82,6 @@ export type SomeHeader = keyof typeof SOMEWHERE;
 const SOMETIMES = { ...SOMEWHERE["retry-after"], required: false } as const;
 const SOMETIMES_NAME = "retry-after-sometimes";
 
-/** Headers for `components.headers`. */
 export const HEADERS: Readonly<Record<string, Header>> = {
   ...EVERYWHERE,
   ...SOMEWHERE,
@@ -95,7 +94,6 @@ export const headersWith = (...more: readonly SomeHeader[]): Readonly<Record<str
     [...Object.keys(EVERYWHERE), ...more].map((name) => [name, { $ref: `#/components/headers/${name}` }]),
   );
 
-/** Returns the headers of an error with one of the codes. */
 export function headersOfErrors(
   status: string,
   codes: readonly ErrorCode[],

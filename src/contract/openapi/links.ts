@@ -47,7 +47,6 @@ export const keyOf = ({ operationId, parameters: { deliveryId, id } }: Link): st
 
 export const keyed = (link: Link): readonly [string, Link] => [keyOf(link), link];
 
-/** Returns the links of an operation's successful answer. */
 export function linksOf(id: OperationId, operation: Operation): readonly Link[] {
   const { http, output } = operation;
   if (http === null || !(output instanceof z.ZodObject)) return [];

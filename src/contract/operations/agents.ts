@@ -44,7 +44,6 @@ export const createAgentBody = z.strictObject({
   idempotencyKey: idempotencyKey.optional(),
 });
 
-/** Configuration of an MCP client. */
 export const mcpConfigBlock = z.strictObject({
   mcpServers: z.strictObject({
     "agent-spending-control": z.strictObject({

@@ -12,7 +12,6 @@ export const STATUSES =
   "`pending`: on hold or on its way; `approved`: paid; `reversed`: paid, and all of it returned later; `denied`, " +
   "`failed`, `expired`: not paid.";
 
-/** Sources of ids. */
 export const IDS = {
   agent: "The agent's id; list_agents has it.",
   project: "The project's id; list_projects has it.",

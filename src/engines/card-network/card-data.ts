@@ -24,7 +24,6 @@ export function cardDataOf(accountId: string, cardId: string): CardData {
   return { number: `${body}${checkDigitOf(body)}`, code, expiry: "12 / 34" };
 }
 
-/** Whether a number ends with its check digit. */
 export const hasCheckDigit = (number: string): boolean =>
   number.endsWith(String(checkDigitOf(number.slice(0, -1))));
 

@@ -76,7 +76,6 @@ export class CardNetwork {
     throw new CallRefused(`No such ${object}: '${id}'`, 404, "resource_missing");
   }
 
-  /** Cents available for authorizations. */
   get availableCents(): number {
     return this.store
       .all<Totals>("simulator.totals")
@@ -196,7 +195,6 @@ export class CardNetwork {
     return this.#credit(this.get<Card>("issuing.card", cardId).id, null, amount, merchant);
   }
 
-  /** Reverses a refund. */
   reverseRefund(transactionId: string): Transaction {
     const { amount, authorization, card, merchant_data, type } = this.get<Transaction>(
       "issuing.transaction",

@@ -9,7 +9,6 @@ const ANSWER_MAX_BYTES = 256 * 1_024;
 /** Cache of metadata and keys. */
 const KNOWN = { max: 200, ttl: 10 * 60_000 } as const;
 
-/** An organization's client at an identity provider, with its secret. */
 export interface ProviderClient {
   readonly issuer: string;
   readonly clientId: string;

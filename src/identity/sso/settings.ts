@@ -11,7 +11,6 @@ import type { SessionPrincipal } from "../session-principal.ts";
 
 export const SSO_SECRET_PURPOSE = "sso-secret";
 
-/** An identity provider as chosen by an owner. */
 export interface SsoChoice {
   readonly issuer: string;
   readonly clientId: string;

@@ -82,7 +82,6 @@ const embedsIpv4 = (address: Six): boolean => {
   return isatap || (within(address, EMBEDS_IPV4) && !within(address, LOOPBACK_SIX));
 };
 
-/** Decides which addresses may be connected to. */
 export class AddressRules {
   readonly #allowedFour: readonly Network<Four>[];
   readonly #allowedSix: readonly Network<Six>[];

@@ -66,7 +66,6 @@ export async function exchange(socket: Socket, to: Destination, message: Message
   });
 }
 
-/** Sends one request and reads its answer within the limits. */
 export async function wholeExchange(
   socket: Socket,
   to: Destination,

@@ -20,7 +20,6 @@ import type { Indexes } from "../../store/indexes.ts";
 export interface CardConnectionDocument extends Document {
   _id: string;
   organizationId: string;
-  /** The issuer's name. */
   issuer: string;
   /** Key, secrets and the issuer's ids, sealed to organization and connection. */
   sealed: string;
@@ -95,7 +94,6 @@ export class IssuerUnusable extends Error implements Unavailable {
 /** A connection's account after set-up. */
 export type SetUpAccount = IssuerAccount & { readonly made: IssuerObjects };
 
-/** Organizations' accounts at card issuers. */
 export class CardConnections {
   readonly #connections: Collection<CardConnectionDocument>;
   readonly #dependencies: CardConnectionsDependencies;

@@ -61,7 +61,6 @@ export const orderedFor = ({ agentId, organizationId }: AgentProfile, { request 
   amountCents: usedCents(request.amountMc),
 });
 
-/** A card, and the connection through which it was made. */
 export interface OwnCard {
   readonly card: IssuedDocument;
   readonly connection: CardConnection;
@@ -170,7 +169,6 @@ export class IssuedCards {
     await this.#cards.updateOne({ _id: card._id }, { $set: { closedAt: this.#dependencies.clock() } });
   }
 
-  /** Whether a connection has open cards. */
   async hasOpen(connectionId: string): Promise<boolean> {
     const open = { connectionId, closedAt: null, refusal: null };
     return (await this.#cards.findOne(open, { projection: { _id: 1 } })) !== null;

@@ -10,7 +10,6 @@ export interface NetworkEffect {
   readonly percent: number;
 }
 
-/** The network's behaviour at a merchant. */
 export interface MerchantScript {
   /** Percentage captured with the authorization; 0 only authorizes. */
   readonly capturedPercent: number;

@@ -9,7 +9,6 @@ export interface CardLedgerDocument extends Document {
   organizationId: string;
   transactionId: string;
   merchant: string;
-  /** Cents of this entry. */
   amountCents: number;
   amountMc: number;
   status: NetworkEntry;

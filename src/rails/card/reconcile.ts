@@ -6,7 +6,6 @@ import { cents, grouped, type PaymentEntry, type RailFinding } from "../findings
 import type { RailReconciliation } from "../folder.ts";
 import { booksIn, type CardLedgerDocument } from "./network-books.ts";
 
-/** Compares payments with the processor's ledger. */
 export const cardReconciliation: RailReconciliation = {
   kind: "card_ledger_differs",
   advice:

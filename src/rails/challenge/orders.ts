@@ -10,7 +10,6 @@ import type { Indexes } from "../../store/indexes.ts";
 import type { Frame, Offer } from "./protocols/offer.ts";
 import type { ShopRequest } from "./shops.ts";
 
-/** A request to a shop, and the accepted offer. */
 export interface Order {
   readonly request: ShopRequest;
   readonly offer: Pick<Offer, "frame" | "nonce" | "timeoutSeconds"> & {

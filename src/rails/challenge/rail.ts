@@ -394,7 +394,6 @@ export class ChallengeRail implements RailPort {
   }
 }
 
-/** Returns the rail for agents' pockets. */
 export const challengeRailOf = (
   { config, pockets }: Pick<Wallets, "config" | "pockets">,
   others: Pick<ChallengeRailDependencies, "clock" | "orders" | "shops">,

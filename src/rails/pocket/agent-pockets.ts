@@ -347,7 +347,6 @@ export class AgentPockets implements Pockets {
   }
 }
 
-/** Id under which the wallet spends a top-up. */
 export const topUpId = (agentId: string, number: number): string => `pocket/${agentId}/${String(number)}`;
 
 const failed = ({ code, reason }: Omit<Extract<Funding, { status: "failed" }>, "status">): Funding => ({

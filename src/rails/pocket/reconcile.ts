@@ -86,7 +86,6 @@ export interface PocketEntry {
   readonly sweeps: ReadonlySet<Hex>;
 }
 
-/** Authorization that a pocket signed for a payment. */
 export interface SignedEntry {
   readonly transactionId: string;
   readonly pocket: Address;

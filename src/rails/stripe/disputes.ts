@@ -13,7 +13,6 @@ const REASONS: Readonly<Record<CardDispute["reason"], string>> = {
   other: "other",
 };
 
-/** Returns the disputes of these transactions. */
 export async function disputesOf(
   client: StripeClient,
   transactions: readonly TransactionObject[],

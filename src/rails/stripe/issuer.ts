@@ -44,7 +44,6 @@ export const STRIPE_ELEMENTS: CardElements = {
   calls: [STRIPE_URL],
 };
 
-/** Returns the elements of the simulated network. */
 export const simulatedElements = (url: string): CardElements => ({
   scriptUrl: `${url}/v3/`,
   scripts: [url],
@@ -53,7 +52,6 @@ export const simulatedElements = (url: string): CardElements => ({
 });
 
 export interface StripeOptions {
-  /** Name of the kind. */
   readonly name: string;
   /** `STRIPE_URL`, or a simulator's URL. */
   readonly baseUrl: string;
@@ -61,7 +59,6 @@ export interface StripeOptions {
   readonly fetch: Pick<GuardedFetch, "fetch">;
 }
 
-/** Stripe Issuing as a kind of card issuer. */
 export const stripeIssuer = ({ baseUrl, elements, fetch, name }: StripeOptions): CardIssuerKind => ({
   name,
   elements,
@@ -70,7 +67,6 @@ export const stripeIssuer = ({ baseUrl, elements, fetch, name }: StripeOptions):
 
 const DAY_MS = 86_400_000;
 
-/** One Stripe account. */
 class StripeIssuer implements CardIssuer {
   readonly #account: IssuerAccount;
   readonly #client: StripeClient;

@@ -47,12 +47,10 @@ export interface AttemptDependencies {
   readonly broadcast: (recorded: Iterable<Recorded>) => Promise<void>;
 }
 
-/** An attempt, and the permit to send it. */
 interface PermittedAttempt extends Attempt {
   readonly permit: number;
 }
 
-/** An attempt, and the token's answer to it. */
 interface CheckedAttempt extends PermittedAttempt {
   readonly check: TransferCheck;
 }
@@ -67,7 +65,6 @@ interface Waiting {
 const READY_MAX = 100_000;
 const FACTORIES_MAX = 100;
 
-/** Maximum attempts decided in one batch. */
 const BATCH_MAX = 64;
 
 /**

@@ -62,7 +62,6 @@ export async function diagnose(deps: DiagnosisDependencies, attempt: Attempt): P
   return { kind: "refuse", refusal };
 }
 
-/** Why a wallet's call reverted. */
 interface Revert {
   /** Name of the wallet's own error; empty for any other error, such as the token's. */
   readonly name: string;

@@ -58,12 +58,10 @@ export interface WalletsOptions {
   readonly onRepair?: ChainWatchers["onRepair"];
 }
 
-/** One process's parts of the wallet rail. */
 export interface Wallets {
   readonly rail: WalletRail;
   readonly pockets: Pockets;
   readonly fundings: Fundings;
-  /** Keeps agents' wallets at their configured balances. */
   readonly targets: WalletTargets;
   readonly limits: WalletLimits;
   /** Null unless the chain is a test chain. */
@@ -76,7 +74,6 @@ export interface Wallets {
   readonly defaultOwner: string | null;
   /** The organizations' treasuries: the only source for every reader and payer. */
   readonly treasuries: Treasuries;
-  /** Reports deposits to treasuries. */
   readonly deposits: DepositWatch;
   /** Records an audit anchor's root on the chain, once per root. */
   recordRoot(root: string): Promise<RootTransaction>;

@@ -125,7 +125,6 @@ export class WalletLimits {
     return true;
   }
 
-  /** Returns the last limit sent, and the wanted one. */
   async #limitsOf(wallet: Wallet) {
     const { outbox, wallets } = this.#dependencies;
     const set = await outbox.under(limitPrefix(wallet));

@@ -5,7 +5,6 @@ import type { RailReconciliation } from "../folder.ts";
 import { compareTopUps, type PocketSources, readPockets, topUpsOf } from "../pocket/reconcile.ts";
 import { addressOf, type SpentEvent, spentEvents, unreadChain, walletsOnChain } from "./spent-events.ts";
 
-/** Compares payments with the spends of their agents' wallets on the chain. */
 export const walletReconciliation: RailReconciliation = {
   kind: "chain_differs",
   advice: "Compare the payment, `chain_transactions` and the chain; the chain is what was really paid.",
@@ -30,14 +29,11 @@ export const walletReconciliation: RailReconciliation = {
   },
 };
 
-/** Sources of a comparison between wallets and payments. */
 export interface WalletSources {
   readonly payments: readonly PaymentEntry[];
-  /** Wallets by agent. */
   readonly walletOf: ReadonlyMap<string, string>;
   readonly spent: readonly SpentEvent[];
   readonly pockets: Pick<PocketSources, "pockets" | "signed">;
-  /** Units of the token per cent. */
   readonly unitsPerCent: bigint;
 }
 

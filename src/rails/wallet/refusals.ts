@@ -1,7 +1,6 @@
 import { GAS } from "../../chain/contracts.ts";
 import type { RailFailure } from "../../domain/ledger/payment.ts";
 
-/** Why a payment was refused for good. */
 export type RefusalReason = RailFailure;
 
 /** Refusal of a payment withdrawn before any process sent it. */

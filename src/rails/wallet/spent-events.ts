@@ -19,13 +19,10 @@ const CENT_DECIMALS = 2;
 /** Wallets per call for events. */
 const WALLETS_AT_ONCE = 200;
 
-/** An organization's wallets, and their chain. */
 export interface WalletsOnChain {
   readonly chain: PublicClient;
   readonly token: Address;
-  /** Wallets by agent. */
   readonly walletOf: ReadonlyMap<string, string>;
-  /** Units of the token per cent. */
   readonly unitsPerCent: bigint;
 }
 
@@ -62,7 +59,6 @@ export const unreadChain = (what: string, error: unknown): string => {
   return `The chain could not be read, ${what} were not compared: ${reason}`;
 };
 
-/** A wallet's payment, as recorded on the chain. */
 export interface SpentEvent {
   readonly wallet: Address;
   readonly id: Hex;

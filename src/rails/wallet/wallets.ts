@@ -10,7 +10,6 @@ import { walletAddress } from "../../chain/contracts.ts";
 import { type AgentDocument, COLLECTIONS, type WalletRecord } from "../../store/documents.ts";
 import type { Indexes } from "../../store/indexes.ts";
 
-/** An agent's wallet, ready for use. */
 export interface Wallet {
   /** The organization's id for a treasury. */
   readonly agentId: string;
@@ -57,7 +56,6 @@ export interface DueBounds {
 /** Cached wallets; each is read once. */
 const CACHED_WALLETS_MAX = 50_000;
 
-/** The wallets of agents, and their intended limits. */
 export class AgentWallets {
   readonly #agents: Collection<AgentDocument>;
   readonly #limits: Collection<WalletLimitDocument>;

@@ -46,7 +46,6 @@ export type WebhookActivities = Pick<
   "deliverWebhook" | "eraseWebhookSecret" | "replayWebhooks" | "watchEvents" | "watchDeposits"
 >;
 
-/** Returns the activities of the webhooks' workflows. */
 export function createWebhookActivities(dependencies: WebhookActivityDependencies): WebhookActivities {
   const { attempts, deposits, dispatcher, redeliveries, sweepOthers, watching, webhooks } = dependencies;
   return {

@@ -21,7 +21,6 @@ const EXCHANGE_MS = 15_000;
 const TOO_EARLY_MS = 1_000;
 const USER_AGENT = "agent-spending-control-webhooks";
 
-/** Result of an attempt: the delivery's end, or the time of the next attempt. */
 export type Attempted =
   | { readonly kind: "ended"; readonly end: DeliveryEnd }
   | { readonly kind: "again"; readonly afterMs: number; readonly reason: string };

@@ -6,7 +6,6 @@ import type { DeliveryDocument, EndpointDocument } from "../../store/webhook-doc
 
 const DAY_MS = 86_400_000;
 
-/** Returns when a delivery's record expires. */
 export const retainedUntil = (now: Date, retentionDays: number): Date =>
   new Date(now.getTime() + retentionDays * DAY_MS);
 
@@ -88,7 +87,6 @@ function bodyOf(id: string, event: EventDocument, data: object): string {
   });
 }
 
-/** Returns the input of a delivery's workflow. */
 export const inputOf = (
   delivery: Pick<DeliveryDocument, "_id" | "organizationId" | "endpointId" | "eventType" | "isTest" | "run">,
 ): DeliveryInput => ({

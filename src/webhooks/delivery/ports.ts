@@ -17,7 +17,6 @@ export interface Sending {
   send(request: GuardedRequest): Promise<GuardedOutcome>;
 }
 
-/** Opens signing secrets. */
 export interface WebhookSecrets {
   open(secret: SealedSecret): string;
 }

@@ -26,7 +26,6 @@ export interface RedeliveryDependencies {
   readonly retentionDays: number;
   readonly clock: Clock;
   readonly onDefect: (message: string, details: Readonly<Record<string, unknown>>) => void;
-  /** Maximum deliveries of one replay. */
   readonly deliveriesMax?: number;
 }
 

@@ -31,7 +31,6 @@ interface Usage {
   reservedUntil: number;
 }
 
-/** Maximum number in flight. */
 interface Bound {
   readonly usage: Usage;
   readonly max: number;

@@ -13,7 +13,6 @@ export interface TokenTerms {
   readonly version: string;
 }
 
-/** An HTTP answer. */
 export interface Fetched {
   readonly url: string;
   readonly httpStatus: number;
@@ -67,12 +66,10 @@ export interface PaymentHeader {
   readonly value: string;
 }
 
-/** An offer, or why it cannot be paid. */
 export type Judged = Offer | { readonly unpayable: string };
 
 export const unpayable = (why: string): Judged => ({ unpayable: why });
 
-/** Maximum size of a challenge that is read. */
 const CHALLENGE_MAX_BYTES = 16 * 1_024;
 
 export const isReadable = (text: string): boolean => Buffer.byteLength(text) <= CHALLENGE_MAX_BYTES;

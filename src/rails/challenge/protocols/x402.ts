@@ -50,7 +50,6 @@ const [requiredV1, requiredV2] = [required(1), required(2)];
 const encoded = (value: unknown): string => Buffer.from(JSON.stringify(value)).toString("base64");
 const decoded = (text: string): unknown => parsedJson(Buffer.from(text, "base64").toString("utf8"));
 
-/** Returns the offers of a 402 in version 2. */
 export function offersV2(fetched: Fetched, terms: TokenTerms): readonly Judged[] {
   const header = headerOf(fetched, "payment-required");
   if (header === null) return [];
