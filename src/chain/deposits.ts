@@ -99,10 +99,7 @@ export class DepositWatch {
     return hash === null || (await this.#dependencies.rpc.blockHash(BigInt(block))) === hash;
   }
 
-  /**
-   * Resets the cursor after a reorganization deeper than the confirmations, or after a killed local chain has lost
-   * blocks.
-   */
+  /** Resets the cursor after a reorganization deeper than the confirmations, or lost blocks of a killed chain. */
   async #goBack(cursor: DepositCursor): Promise<void> {
     const areThere = await Promise.all(
       cursor.checkpoints.map((checkpoint) => this.#isStillThere(checkpoint)),

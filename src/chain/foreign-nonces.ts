@@ -50,10 +50,7 @@ export class ForeignNonces {
   #lowest = Infinity;
   /** Nonces reported to the operator. */
   readonly #reported = new LRUCache<number, true>({ max: REPORTED_MAX });
-  /**
-   * The block in which each not yet final nonce was used; by the time it is final, a node may have dropped the state
-   * that tells.
-   */
+  /** The block in which each not yet final nonce was used; once final, a node may have dropped that state. */
   readonly #usedIn = new LRUCache<number, bigint>({ max: REPORTED_MAX });
 
   constructor(dependencies: ForeignNoncesDependencies) {
@@ -62,10 +59,7 @@ export class ForeignNonces {
     this.#cursor = new NonceCursor(db, `${chainCaip2}/${from}/nonces`);
   }
 
-  /**
-   * Whether none of a transaction's signings can ever be mined, by proof; permanent once recorded. False if the chain
-   * does not say.
-   */
+  /** Whether none of a transaction's signings can be mined, by proof: true for good. False if unknown. */
   async isReplaced(transaction: RecordedTransaction): Promise<boolean> {
     if (transaction.replacedBy !== null) return true;
     if (await this.#isInChain(transaction)) return false;

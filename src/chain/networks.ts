@@ -22,10 +22,7 @@ const isNetwork = (name: string): name is Network => Object.hasOwn(NETWORKS, nam
 /** Settings that may differ from the network's: the others identify chain and token. */
 const MAY_DIFFER: readonly string[] = ["EVM_CONFIRMATIONS"];
 
-/**
- * Returns the environment with the settings of its `EVM_NETWORK`. Throws `ConfigError` for an unknown network, or a
- * contradiction.
- */
+/** Returns the environment with its `EVM_NETWORK` expanded. Throws `ConfigError` if unknown or contradictory. */
 export function withNetwork(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   const name = env["EVM_NETWORK"] ?? "";
   if (name === "") return env;

@@ -1,10 +1,7 @@
 import type { Collection, Db, Document } from "mongodb";
 import { COLLECTIONS } from "../store/documents.ts";
 
-/**
- * Nonce below which the user of each nonce is known. Stored in the collection of deposit cursors, under a separate
- * name.
- */
+/** Nonce below which the user of each is known. Among the deposit cursors, under a separate name. */
 interface NonceCursorDocument extends Document {
   readonly _id: string;
   readonly nonce: number;

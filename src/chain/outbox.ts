@@ -201,10 +201,7 @@ export class ChainOutbox {
     return matchedCount === 0 ? null : { ...transaction, hash, raw, signings: all };
   }
 
-  /**
-   * Records once the transaction that has a nonce for good. Nothing is proven if more was signed under the nonce than
-   * the proof covered.
-   */
+  /** Records once the transaction that has a nonce for good, unless more was signed than the proof covered. */
   async markReplaced(
     { nonce, purpose, signings }: RecordedTransaction,
     replacement: Replacement,
@@ -217,10 +214,7 @@ export class ChainOutbox {
     return now === null || now.replacedBy === null ? "not proven" : "known before";
   }
 
-  /**
-   * Records the call of a replaced transaction under another nonce. Once, by whichever process and however often
-   * called.
-   */
+  /** Records a replaced transaction's call under another nonce: once, however often and wherever called. */
   async repeat(transaction: RecordedTransaction): Promise<Recorded> {
     const { amountCents, limitVersion, wallet } = transaction;
     const purpose = retryPurpose(transaction);
@@ -250,10 +244,7 @@ export class ChainOutbox {
     return found;
   }
 
-  /**
-   * Uses a nonce without a record for a no-op, since all later transactions wait for it. Null if the nonce is taken by
-   * now.
-   */
+  /** Uses up a nonce without a record, since later transactions wait for it. Null if it is taken by now. */
   async recordNoop(nonce: number): Promise<Recorded | null> {
     const fees = await this.#dependencies.rpc.fees();
     const [document] = await this.#signing.documents([this.#signing.noopCall(nonce)], fees, nonce);

@@ -9,10 +9,7 @@ interface SigningDocument {
   at: Date;
 }
 
-/**
- * The transaction that has a nonce for good: a final one of the same key that is none of those recorded under the
- * nonce.
- */
+/** The transaction that has a nonce for good: a final one of the same key, not recorded under the nonce. */
 export interface Replacement {
   readonly hash: string;
   readonly blockNumber: number;
@@ -44,10 +41,7 @@ export interface ChainTransactionDocument extends Document {
   replacedBy: Replacement | null;
   /** No-op sent under a replaced transaction's nonce if the chain lost the other one; absent until needed. */
   noop?: SigningDocument;
-  /**
-   * Whether the process that finds the transaction replaced records it again under another nonce; otherwise its caller
-   * decides.
-   */
+  /** Whether the process that finds it replaced records it again under another nonce, or its caller decides. */
   isRepeated: boolean;
   /** The wallet that the action spends from or changes. */
   wallet: string | null;
@@ -74,10 +68,7 @@ export interface Call extends Purposed {
   readonly gas: bigint;
   readonly amountCents?: number;
   readonly limitVersion?: number;
-  /**
-   * Whether the call stays valid at any later time: the process that sees its nonce used by another transaction records
-   * it again.
-   */
+  /** Whether the call stays valid later, so that it is recorded again if another transaction used its nonce. */
   readonly isRepeated?: boolean;
   /** Permit of a payment, which is recorded only if no higher fence is in its place. */
   readonly permit?: number;

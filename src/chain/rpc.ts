@@ -241,10 +241,7 @@ export class ChainRpc {
     return price;
   }
 
-  /**
-   * Returns a block's transaction of an account under a nonce; null if there is none, or the chain no longer has the
-   * block's contents.
-   */
+  /** Returns a block's transaction of an account under a nonce; null if none, or if the block's contents are gone. */
   async minedIn(blockNumber: bigint, address: Address, nonce: number): Promise<MinedTransaction | null> {
     const block = await this.answer(this.client.getBlock({ blockNumber, includeTransactions: true }));
     if (block.number !== blockNumber) throw new ChainUnreachable("the chain answered another question");
@@ -319,10 +316,7 @@ export class ChainRpc {
     }
   }
 
-  /**
-   * Returns the gas that a call would need on the newest block; null if the chain has no figure, as for a call that
-   * reverts.
-   */
+  /** Returns the gas that a call needs on the newest block; null if the chain has no figure, as for a revert. */
   async estimateGas({ data, from, to }: TriedCall): Promise<bigint | null> {
     try {
       return await withTimeout(CALL_MS, this.client.estimateGas({ account: from, to, data, prepare: false }));

@@ -33,10 +33,7 @@ export class ChainSigning {
     this.#from = dependencies.signer.address;
   }
 
-  /**
-   * Returns the documents of entries; calls get consecutive nonces from `firstNonce`. Fees may be null if there is no
-   * call.
-   */
+  /** Returns entries' documents; calls get nonces from `firstNonce` on. Without calls, fees may be null. */
   async documents(
     entries: readonly Entry[],
     fees: Fees | null,

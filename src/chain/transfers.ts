@@ -21,10 +21,7 @@ export interface TransferFilter {
   readonly toBlock: bigint;
 }
 
-/**
- * Returns a token's transfers to some recipients within a range of blocks; those to one recipient are in the chain's
- * order.
- */
+/** Returns a token's transfers to some recipients within a range of blocks; in order for each recipient. */
 export async function transfersTo(rpc: ChainRpc, filter: TransferFilter): Promise<readonly Transfer[]> {
   const chunks: (readonly Address[])[] = [];
   for (let at = 0; at < filter.recipients.length; at += RECIPIENTS_PER_CALL_MAX) {

@@ -1,10 +1,7 @@
 /** A cent is a hundredth of a token. */
 const CENT_DECIMALS = 2;
 
-/**
- * Converts cents to a token's smallest units. Throws for a token with fewer than two decimals, which cannot represent
- * cents.
- */
+/** Converts cents to a token's smallest units. Throws for a token with fewer than two decimals, which has no cents. */
 export function unitsOf(cents: number, tokenDecimals: number): bigint {
   return BigInt(cents) * unitsPerCent(tokenDecimals);
 }

@@ -14,8 +14,7 @@ const NUMBERING_SYSTEMS = ["arab", "arabext", "deva"];
 /** Matches digits with the separators of any locale. */
 const SEPARATED = /^\d*(?:[ .,'·_٫٬،]\d+)*$/;
 /**
- * Matches a text whose last separator may be a decimal sign: it occurs only once, and at most two significant digits
- * follow.
+ * Matches a text whose last separator may be a decimal sign: it is unique, with at most two significant digits behind.
  */
 const WITH_DECIMALS = /^(.*?)([.,·٫،])(\d\d?)0*$/;
 
@@ -92,10 +91,7 @@ export class Amounts {
     return figure(cents % 100 === 0 ? this.#wholeDollars : this.#dollars, cents);
   }
 
-  /**
-   * Reads an amount by the locale's rules. For anything else that may be an amount, the user is asked rather than
-   * guessing.
-   */
+  /** Reads an amount by the locale's rules. Asks about anything else that may be an amount, never guesses. */
   read(typed: string): ReadAmount {
     const text = this.#plain(typed);
     const read = new Set(this.#notations.flatMap((notation) => centsBy(notation, text)));
@@ -129,10 +125,7 @@ const partsOf = (format: Intl.NumberFormat, value: number, ...types: readonly Pa
 const figure = (format: Intl.NumberFormat, cents: number): string =>
   partsOf(format, cents / 100, "integer", "group", "decimal", "fraction").join("");
 
-/**
- * Matches amounts in one notation: without groups or with all of them, each of the locale's length, and at most two
- * decimals.
- */
+/** Matches one notation of amounts: ungrouped or fully grouped as in the locale, with at most two decimals. */
 function notationOf(format: Intl.NumberFormat): RegExp {
   const example = 12_345_678_901.25;
   const [group = "", decimal = ""] = (["group", "decimal"] as const).map((type) =>
@@ -162,10 +155,7 @@ function centsBy(notation: RegExp, text: string): number[] {
   return whole === undefined ? [] : centsOf(whole, fraction);
 }
 
-/**
- * Returns the amounts that a text may mean in any locale: its last separator as the decimal sign, or all of them as
- * group separators.
- */
+/** Returns a text's possible amounts in any locale: the last separator is the decimal sign, or all are group signs. */
 function possibleReadings(text: string): number[] {
   if (text === "" || !SEPARATED.test(text)) return [];
   const [, whole = "", sign = "", fraction = ""] = WITH_DECIMALS.exec(text) ?? [];

@@ -86,10 +86,7 @@ export function referencesIn(value: unknown, field = "", parent: Fields = {}): r
   return found === null ? [] : [found];
 }
 
-/**
- * Returns all differences between an entry's `before` and `after`. A created record has no old values, and a removed
- * one no new values.
- */
+/** Returns all differences between an entry's sides. A created record has no old values, a removed one no new ones. */
 export const changesOf = (before: unknown, after: unknown): readonly AuditChange[] =>
   fieldChanges(fieldsOf(before), fieldsOf(after), { path: [], of: null });
 

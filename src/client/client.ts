@@ -14,10 +14,7 @@ import type {
 } from "./types.ts";
 import { newUuid } from "./uuid.ts";
 
-/**
- * Credential of the client: a key or token that is sent along, or a browser's session in cookies that no script can
- * read.
- */
+/** Credential of the client: a key or token sent along, or a browser's session in cookies that no script can read. */
 export type Credential =
   | { readonly type: "none" }
   | { readonly type: "bearer"; readonly token: string | (() => string) }
@@ -121,10 +118,7 @@ async function* records(
 class Caller {
   readonly #options: ClientOptions;
   readonly #credential: Credential;
-  /**
-   * The last refresh of the session. Calls that find the session over take turns, so that one of them refreshes it for
-   * all.
-   */
+  /** The last refresh of the session. Calls that find it over take turns, so that one refreshes it for all. */
   #refreshing: Promise<unknown> = Promise.resolve();
 
   constructor(options: ClientOptions) {
@@ -156,10 +150,7 @@ class Caller {
     return { ...input, body: { ...Object(input.body ?? {}), idempotencyKey } };
   }
 
-  /**
-   * Sends a call, refreshing the session if it is over. A 401 after that means that no user is signed in, and that
-   * nothing was done.
-   */
+  /** Sends a call, refreshing an ended session. A 401 after that: no user is signed in, nothing was done. */
   async #inSession(route: ClientRoute, input: AnyInput, options: CallOptions): Promise<Answer<unknown>> {
     const credential = this.#credential;
     const send = (): Promise<Answer<unknown>> => this.#send(route, input, options);

@@ -14,10 +14,7 @@ export const anyone: PublicAccess = { kind: "public" };
 /** Access for an agent's key that is scoped to one of these tools. */
 export const agentWith = (...tools: AgentAccess["tools"]): AgentAccess => ({ kind: "agent", tools });
 
-/**
- * Access for a person, and for an organization's key with that scope. Unless stated otherwise, any member may, without
- * a step-up.
- */
+/** Access for a person and for a key with that scope. By default any member may, without a step-up. */
 export const manages = <K extends OrganizationScope | "never", S extends ResourceKind>(
   organizationKey: K,
   subject: S,

@@ -1,9 +1,6 @@
 /** Names of a browser's session cookies, and the header that requests them. */
 
-/**
- * `svc-session: cookie` on a request that begins or refreshes a session puts the tokens into cookies rather than the
- * body.
- */
+/** `svc-session: cookie` on beginning or refreshing a session: its tokens come in cookies, not in the body. */
 export const COOKIE_REQUEST_HEADER = "svc-session";
 export const COOKIE_REQUEST_VALUE = "cookie";
 

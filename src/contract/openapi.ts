@@ -37,10 +37,7 @@ export interface OpenApiOperation {
   readonly responses: Readonly<Record<string, object>>;
 }
 
-/**
- * Returns the OpenAPI document of every REST operation. Derived from the registry, so it cannot disagree with the
- * routes.
- */
+/** Returns the OpenAPI document of all REST operations, derived from the registry, so it agrees with the routes. */
 export function openApiDocument(baseUrl: string, version: string): OpenApiDocument {
   const components = namedSchemas();
   const paths: Record<string, Record<string, OpenApiOperation>> = {};

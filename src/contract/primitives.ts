@@ -10,10 +10,7 @@ import { referred } from "./reference.ts";
 const CONTROLS = String.raw`\x00-\x08\x0b\x0c\x0e-\x1f\x7f`;
 const CONTROL = new RegExp(`[${CONTROLS}]`);
 
-/**
- * Characters removed by `trim`, listed for the reference: `\s` differs between dialects of patterns, and RE2 has no
- * `\u`.
- */
+/** Characters removed by `trim`, listed since `\s` differs between dialects of patterns, and RE2 has no `\u`. */
 const SPACES = String.raw` \t\n\r\xa0${"\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\ufeff"}`;
 
 /** Returns a pattern without control characters; with at least one non-space character if text is required. */

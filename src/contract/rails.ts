@@ -48,10 +48,7 @@ export const ALL_PAYMENT_TOOLS = [PAYMENT_TOOLS.card, PAYMENT_TOOLS.wallet] as c
 
 const railOf = z.object({ rail });
 
-/**
- * Returns the tool whose scope a payment needs, by its rail; null without a valid rail. Checked before the rest of the
- * body.
- */
+/** Returns the tool whose scope a payment's rail needs; null without a valid rail. Checked before the rest. */
 export function railTool(body: unknown): (typeof PAYMENT_TOOLS)[Rail] | null {
   const named = railOf.safeParse(body);
   return named.success ? PAYMENT_TOOLS[named.data.rail] : null;
@@ -63,10 +60,7 @@ export const railPayment = z.discriminatedUnion("rail", [
   walletPayment.extend({ rail: z.literal(RAIL_OF.create_wallet_payment) }).meta({ title: "WalletPayment" }),
 ]);
 
-/**
- * One flat object, since tools do not support unions. The rail determines the recipient's field; a URL needs no other
- * field.
- */
+/** One flat object, since tools do not support unions. The rail determines the recipient; a URL needs nothing else. */
 export const checkedPayment = z
   .strictObject({
     rail: rail.optional(),

@@ -48,10 +48,7 @@ export type StreamEnd = (typeof STREAM_ENDS)[number];
 
 const more = z.boolean();
 
-/**
- * Data of each event, by the event's name. `more`: more of the kind has changed than is listed, so its lists must be
- * read again.
- */
+/** Data of each event by name. `more`: more of the kind has changed than is listed, so read its lists again. */
 export const streamEvents = {
   ready: z.strictObject({ resumed: z.boolean() }),
   reset: z.strictObject({}),

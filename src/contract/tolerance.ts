@@ -14,10 +14,7 @@ const LEFT_OUT = Symbol("left out");
 /** Changes one field's value according to the field's schema. */
 type Change = (field: Schema, value: unknown) => unknown;
 
-/**
- * Omits optional fields that are `null`, at any depth. If the field's schema accepts null, null has a meaning and
- * stays.
- */
+/** Omits optional fields that are `null`, at any depth, unless the field's schema accepts null. */
 export const withoutNulls = (schema: Schema, value: unknown): unknown => changed(schema, value, omitNull);
 
 /** Fields that agent frameworks add to the arguments of every call; a model cannot remove them. */
@@ -30,10 +27,7 @@ const ADDED_BY_CLIENTS: ReadonlySet<string> = new Set([
   "tool",
 ]);
 
-/**
- * Returns a tool's arguments without client libraries' additions, and with integers, lists and objects parsed from
- * text.
- */
+/** Returns a tool's arguments without clients' additions, and with integers, lists and objects parsed from text. */
 export function toolArguments(schema: z.ZodObject, args: Fields): Fields {
   const own = Object.entries(args).filter(
     ([name]) => Object.hasOwn(schema.shape, name) || !ADDED_BY_CLIENTS.has(name),

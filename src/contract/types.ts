@@ -78,10 +78,7 @@ export interface ManagementAccess<
   readonly subject: S;
   /** Also allows auditors, whose role is otherwise too low. */
   readonly orAuditor?: true;
-  /**
-   * Also allows people without the second factor that their organization requires: for enrolling it, and for their own
-   * account.
-   */
+  /** Also allows people before they have enrolled a required second factor: to enrol, and for their account. */
   readonly beforeEnrolment?: true;
   /**
    * Returns a body's stricter requirements (such as inviting an owner), which no key meets; evaluated before the body's

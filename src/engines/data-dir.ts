@@ -74,10 +74,7 @@ const OTHERS = 0o077;
 /** Files that are read or written by name in a DATA_DIR and must belong to the service's user. */
 const OURS = [".", LOCK, "logs", "logs/service.log", "master.key", "mongodb.key", "runtime.json"] as const;
 
-/**
- * Throws EngineError DATA_DIR if the folder or one of its files belongs to another user, who could open it or know its
- * content.
- */
+/** Throws EngineError DATA_DIR for a folder or file of another user, who could open it or know its content. */
 async function refuseForeign(folder: string): Promise<void> {
   const user = process.geteuid?.();
   for (const name of OURS) {
@@ -106,10 +103,7 @@ async function lstatIfThere(file: string) {
   }
 }
 
-/**
- * Files allowed in a folder about to become a DATA_DIR: the service's log is open by then, and a volume has a folder of
- * its own.
- */
+/** Files allowed in a future DATA_DIR: the service's log is already open, and a volume has its own folder. */
 const OF_A_NEW_ONE: ReadonlySet<string> = new Set(["logs", "lost+found"]);
 
 /**

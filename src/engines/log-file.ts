@@ -36,10 +36,7 @@ const mongodLineSchema = z.object({
   attr: z.unknown().optional(),
 });
 
-/**
- * Returns mongod's reason for ending. Its lines are JSON and mostly irrelevant; those of severity E and F show the
- * reason.
- */
+/** Returns mongod's reason for ending: of its JSON lines, those of severity E and F show it. */
 function mongodReason(lines: readonly string[]): string | null {
   for (const line of lines.toReversed()) {
     if (!line.startsWith("{")) continue;

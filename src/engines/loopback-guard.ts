@@ -35,10 +35,7 @@ export async function hiddenAddress(): Promise<LoopbackAddress> {
 
 export const urlOf = ({ host, port }: LoopbackAddress): string => `http://${host}:${String(port)}`;
 
-/**
- * Permitted clients. `api`: programs, never pages: JSON is posted, without an Origin. `pages`: pages served by the
- * guard itself.
- */
+/** Permitted clients. `api`: programs, which post JSON without an Origin. `pages`: the guard's own pages. */
 export type Audience = "api" | "pages";
 
 export interface Guard {

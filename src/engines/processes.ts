@@ -28,10 +28,7 @@ async function statFields(pid: number): Promise<string[] | null> {
   }
 }
 
-/**
- * Whether the process runs. A process that has ended and waits to be reaped (a container's pid 1 may never do that)
- * does not run.
- */
+/** Whether the process runs. One that only waits to be reaped does not; a container's pid 1 may never reap. */
 export async function isAlive(pid: number): Promise<boolean> {
   try {
     process.kill(pid, 0);

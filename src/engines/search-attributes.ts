@@ -20,10 +20,7 @@ const INDEXED_VALUE_TYPES: Readonly<
   KeywordList: IndexedValueType.INDEXED_VALUE_TYPE_KEYWORD_LIST,
 };
 
-/**
- * Registers the attributes that a namespace lacks; resolves to their names. Throws `ConfigError` for an attribute of
- * another type.
- */
+/** Registers missing attributes; resolves to their names. Throws `ConfigError` for one of another type. */
 export async function addMissingAttributes(
   operator: OperatorService,
   namespace: string,

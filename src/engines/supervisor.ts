@@ -23,10 +23,7 @@ export interface EngineSpec extends Launch {
 }
 
 export interface SupervisorHooks {
-  /**
-   * Called when the engine ended by itself or could not be restarted. If `fatal`, it is not retried, and the detail
-   * says what to do.
-   */
+  /** Called when the engine ended or could not be restarted. If `fatal`, it stays down; see the detail. */
   onUnexpectedExit(detail: string, fatal: boolean): void;
   onRestarted(pid: number): void;
 }

@@ -35,10 +35,7 @@ const CAUSE =
   /timed? ?out|refused|unreachable|not resolve|no such host|could not fetch|connection (error|broken)/i;
 const COMPLAINT = /error|fatal|panic|cannot|can't|failed/i;
 
-/**
- * Returns the most telling line of a tool's output: one that names a cause, else the last complaint, else the last
- * line.
- */
+/** Returns a tool's most telling line of output: one that names a cause, else the last complaint, else the last. */
 export function meaningfulLine(output: string): string {
   const lines = output.split("\n").filter((line) => line.trim() !== "");
   const telling =

@@ -34,10 +34,7 @@ export interface AuthenticatorDependencies {
   readonly isGenuine: (agent: AgentDocument) => boolean;
   /** Whether a key without a recorded use may be used: its agent could have been archived meanwhile. */
   readonly isFirstUseAccepted: (agent: AgentDocument) => Promise<boolean>;
-  /**
-   * Called for every request made with an agent's key. `newestHash` is the key's stored form under the newest master
-   * key.
-   */
+  /** Called for every request with an agent's key. `newestHash` is its form under the newest master key. */
   readonly onAgentKeyUsed: (agent: AgentDocument, newestHash: string) => void;
 }
 

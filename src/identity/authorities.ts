@@ -1,10 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { ConfigError } from "../lib/config-error.ts";
 
-/**
- * Returns the certificate authorities (PEM) in the file named by a setting; null if the setting names none. Throws
- * `ConfigError`.
- */
+/** Returns the certificate authorities (PEM) in a setting's file; null if none is named. Throws `ConfigError`. */
 export async function authoritiesIn(setting: string, caFile: string | null): Promise<string | null> {
   if (caFile === null) return null;
   const advice = "name a PEM file of certificates.";

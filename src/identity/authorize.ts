@@ -31,10 +31,7 @@ export function authorize(access: Access, principal: Principal | null, now: Date
   }
 }
 
-/**
- * Authorizes by what only the body says, such as a payment's rail or an invite's role. Runs before the body's shape is
- * validated.
- */
+/** Authorizes by what only the body says, such as a payment's rail or an invite's role, before it is validated. */
 export function authorizeBody(
   access: Access,
   principal: Principal | null,
@@ -53,10 +50,7 @@ export function authorizeBody(
   return authorizePerson(requirements, principal, now);
 }
 
-/**
- * Authorizes an organization's key. There is no human behind it: it has scopes instead of roles, and is never
- * challenged.
- */
+/** Authorizes an organization's key: no human is behind it, so it has scopes, not roles, and is never challenged. */
 function authorizeKey(access: ManagementAccess, { scopes }: OrganizationKeyPrincipal): Refusal | null {
   const { organizationKey: requiredScope } = access;
   if (requiredScope === "never") return refusal("SESSION_REQUIRED");

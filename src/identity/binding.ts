@@ -9,10 +9,7 @@ export function bindingOf(principal: ManagementPrincipal): Binding {
   return "id" in binding ? { type: binding.type, ids: [binding.id] } : binding;
 }
 
-/**
- * Refuses a binding to an archived container or one outside the organization: a caller that can do nothing is a
- * mistake.
- */
+/** Refuses a binding to an archived or foreign container: a caller that can do nothing is a mistake. */
 export async function bindingRefusal(
   { projects, teams }: Pick<Collections, "projects" | "teams">,
   organizationId: string,

@@ -16,10 +16,7 @@ export const factorsOf = (
 ): Promise<FactorDocument[]> =>
   collections.factors.find({ userId }, session === undefined ? {} : { session }).toArray();
 
-/**
- * Whether a second factor is in force, so that enrolling another needs step-up. The person's record decides, not the
- * factors'.
- */
+/** Whether a second factor is in force, so that another needs step-up. The person's record decides. */
 export const hasFactor = ({ secondFactors = [] }: UserDocument): boolean => secondFactors.length > 0;
 
 /** Returns a person's current record; null if it is missing or was not written by the service. */

@@ -43,10 +43,7 @@ export async function takeInviteSlot(
   return null;
 }
 
-/**
- * Returns the windows of an invite's counts. An address is counted per organization, so that no organization learns of
- * another's invites.
- */
+/** Returns the windows of an invite's counts. Addresses count per organization, so none learns of another's invites. */
 function windowsOf(
   { emailNormalized, organizationId }: { readonly organizationId: string; readonly emailNormalized: string },
   now: Date,

@@ -153,10 +153,7 @@ async function write(
   return null;
 }
 
-/**
- * Withdraws an open invite. Withdrawing an owner's invite requires the right to create one, else `ROLE_REQUIRED` or
- * `STEP_UP_REQUIRED`.
- */
+/** Withdraws an open invite; an owner's needs what creating it needs, else `ROLE_REQUIRED` or `STEP_UP_REQUIRED`. */
 export async function revokeInvite(
   { clock, collections, transaction }: WritingContext,
   principal: SessionPrincipal,

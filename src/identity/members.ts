@@ -102,10 +102,7 @@ function boundAs(role: Role, chosen: Binding | undefined, { binding = null }: Us
 const isSame = (one: Bound | null, other: Bound | null): boolean =>
   one?.type === other?.type && one?.ids.toSorted().join() === other?.ids.toSorted().join();
 
-/**
- * Removes a member. Ends their sessions, second factors and (unless kept) organization keys; their e-mail may be
- * invited again.
- */
+/** Removes a member with their sessions, second factors and (unless kept) keys. They may be invited again. */
 export async function removeMember(
   context: WritingContext,
   principal: SessionPrincipal,

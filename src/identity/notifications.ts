@@ -20,10 +20,7 @@ export async function ownNotifications(
   return ok({ approvalMails: user.approvalMails === true, mailAvailable: mailing !== null });
 }
 
-/**
- * Changes the caller's notifications. `TOO_MANY_MAILED_PEOPLE` if the organization already has the maximum of mailed
- * people.
- */
+/** Changes the caller's notifications. `TOO_MANY_MAILED_PEOPLE` beyond the organization's maximum. */
 export async function changeNotifications(
   { collections: { users }, mailing, transaction }: WritingContext,
   { organizationId, userId }: SessionPrincipal,

@@ -19,18 +19,12 @@ const L33T_SUBSTITUTIONS_MAX = 10;
 
 const SEPARATORS = /[\s@._+-]+/;
 
-/**
- * Scores one password at a time. A full queue is some tenths of a second's work; if all are slow on purpose, the last
- * ones are refused.
- */
+/** Scores one password at a time. A full queue is some tenths of a second's work; of slow ones the last are refused. */
 const scoring = new BoundedWork({ atOnceMax: 1, waitingMax: 32, waitMs: 2_000 });
 
 let estimator: Promise<ZxcvbnFactory> | null = null;
 
-/**
- * Loads the word lists, which are large (half a second, about 60 MB): on the first choice of a password, not at the
- * start.
- */
+/** Loads the large word lists (half a second, about 60 MB) with the first choice of a password, not at the start. */
 async function load(): Promise<ZxcvbnFactory> {
   const [{ ZxcvbnFactory: Factory }, common, english] = await Promise.all([
     import("@zxcvbn-ts/core"),

@@ -29,10 +29,7 @@ export interface SessionPrincipal {
 /** Returns the epoch that a live session of the user was begun in or moved to. */
 export const epochOf = ({ sessionsEpoch = 0 }: UserDocument): number => sessionsEpoch;
 
-/**
- * Whether the organization's provider is the user's only way in. An owner keeps the other ways, in case the provider
- * fails.
- */
+/** Whether the organization's provider is the only way in. An owner keeps the others, in case it fails. */
 export const isBehindSso = ({ role, ssoRequired }: UserDocument): boolean =>
   ssoRequired === true && role !== "owner";
 

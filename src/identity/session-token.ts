@@ -81,10 +81,7 @@ export class SessionTokens {
     return { token, expiresAt: new Date(expiresAt * 1000) };
   }
 
-  /**
-   * Returns the subject of a valid token; `expired` for one that was valid. Null for any other; the reason is not
-   * disclosed.
-   */
+  /** Returns a valid token's subject; `expired` for a formerly valid one. Null otherwise, without a reason. */
   async verify(token: string, now: Date): Promise<SessionTokenSubject | "expired" | null> {
     if (token.length > MAX_TOKEN_CHARACTERS) return null;
     const hash = createHash("sha256").update(token).digest("base64url");
@@ -93,10 +90,7 @@ export class SessionTokens {
     return now.getTime() >= known.expiresAtMs ? "expired" : known.subject;
   }
 
-  /**
-   * Verifies a signature. A valid one stays valid and is cached, so only the expiry is checked each time; a bad token
-   * is not cached.
-   */
+  /** Verifies a signature. A valid one is cached, so only the expiry is checked each time; a bad one is not. */
   async #verifySignature(token: string, hash: string, now: Date): Promise<Verified | "expired" | null> {
     try {
       const { payload } = await jwtVerify(token, this.#key.publicKey, {

@@ -278,10 +278,7 @@ async function readLiveSession(
   return { session, user, organization };
 }
 
-/**
- * Whether the organization's provider settings end a session: it was begun by another way than now required, or too
- * long ago.
- */
+/** Whether the provider's settings end a session: begun another way than now required, or too long ago. */
 function isEndedBySso({ amr, createdAt }: SessionDocument, user: UserDocument, now: Date): boolean {
   if (user.ssoRequired !== true) return false;
   return (isBehindSso(user) && !amr.includes("sso")) || now.getTime() - createdAt.getTime() >= SSO_SESSION_MS;

@@ -16,15 +16,9 @@ export interface SignInInput {
   readonly code?: string | undefined;
   /** User agent as stated by the client. */
   readonly userAgent?: string | null;
-  /**
-   * Organization of the account. Needed if the address has accounts in several and this one is beyond
-   * `ACCOUNTS_TRIED_MAX`.
-   */
+  /** Organization, needed if the address has accounts in several and this is beyond `ACCOUNTS_TRIED_MAX`. */
   readonly organizationId?: string | undefined;
-  /**
-   * The only account that may be signed in to, if the request was admitted as from a device known to that account
-   * alone.
-   */
+  /** The only permitted account, if the request was admitted as from a device known to that account alone. */
   readonly onlyUserId?: string | null;
 }
 
@@ -81,10 +75,7 @@ function affectedByRefused(account: UserDocument, isAddressed: boolean): Affecte
   return isNotified ? affectedAccount(account) : { ...affectedAccount(account), isOriginHidden: true };
 }
 
-/**
- * Whether there are several organizations. Queried at each sign-in, so that the duration reveals nothing about the
- * account.
- */
+/** Whether there are several organizations. Queried at each sign-in: its duration must not depend on the account. */
 async function isServiceShared({ collections }: AuthContext): Promise<boolean> {
   const some = await collections.organizations
     .find({}, { projection: { _id: 1 } })

@@ -21,10 +21,7 @@ export const newTotpSecret = (randomBytes: RandomBytes): string =>
 export const otpauthUrl = (productName: string, account: string, secret: string): string =>
   generateURI({ issuer: productName, label: account, secret });
 
-/**
- * Returns the newest time step within tolerance of `now` that has this code, or null. The caller checks whether it was
- * used.
- */
+/** Returns the newest step within tolerance of `now` with this code, or null. The caller checks prior use. */
 export function matchingStep(secret: string, code: string, now: Date): number | null {
   if (!CODE.test(code)) return null;
   const current = Math.floor(now.getTime() / 1000 / STEP_SECONDS);

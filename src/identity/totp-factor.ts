@@ -96,10 +96,7 @@ async function countWrongCode(
   return counted.matchedCount === 1 ? invalid(message) : notAccepted(await readSecret(context, request), now);
 }
 
-/**
- * Returns a hint about a wrong clock for a person who enrols and knows the secret; at a sign-in it would help a
- * guesser.
- */
+/** Returns a hint about a wrong clock, for a person who enrols; at a sign-in it would help a guesser. */
 function wrongClock(seconds: number | null): string | undefined {
   if (seconds === null) return undefined;
   const off = `${String(Math.abs(seconds))} seconds ${seconds > 0 ? "ahead" : "behind"}`;

@@ -1,5 +1,2 @@
-/**
- * Loads the passkey ceremonies on first use: their library takes a fifth of a process's start-up time, and most
- * processes never need it.
- */
+/** Loads the passkey ceremonies on first use: they cost a fifth of a process's start, and most never need them. */
 export const ceremonies = () => import("./passkey-ceremonies.ts");

@@ -35,8 +35,7 @@ export function openBundle(dist = DIST): Bundle | null {
 }
 
 /**
- * Starts a program by its source's path without the extension. False if nothing was started for lack of a bundle of
- * these sources.
+ * Starts a program by its source's path without extension. False, having started nothing, without a matching bundle.
  */
 export function startBundled(program: string): boolean {
   const bundle = openBundle();

@@ -13,15 +13,9 @@ const ROLLING_OVER_RETRY_MS = 5;
 /** More than fit into the deadline of a call to the engine, which ends the retries. */
 const SHORT_RETRIES_MAX = 1_000;
 
-/**
- * Temporal's refusal of an update beyond the maximum in flight per workflow (10 by default). A slot becomes free within
- * milliseconds.
- */
+/** Temporal's refusal of an update above a workflow's maximum in flight (10 by default), over within milliseconds. */
 const TOO_MANY_IN_FLIGHT = /concurrent in-flight updates/i;
-/**
- * Range of the first jitter, which keeps servers that were refused together from returning together. It doubles up to 8
- * times that.
- */
+/** Range of the first jitter, which spreads servers that were refused together. It grows up to 8 times. */
 const IN_FLIGHT_RETRY_MIN_MS = 3;
 const IN_FLIGHT_RETRY_MAX_MS = 25;
 const IN_FLIGHT_DOUBLINGS_MAX = 3;

@@ -118,10 +118,7 @@ function renameOlder(dest: string, number: number): void {
   }
 }
 
-/**
- * Returns the file's size. Creates the file in advance, and never follows a link, which would redirect the log to
- * another file.
- */
+/** Returns the file's size, creating the file. Never follows a link, which would redirect the log. */
 function sizeUnlessLink(dest: string): number {
   try {
     const flags = constants.O_APPEND | constants.O_CREAT | constants.O_WRONLY | constants.O_NOFOLLOW;

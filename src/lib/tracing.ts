@@ -11,19 +11,13 @@ import {
   trace,
 } from "@opentelemetry/api";
 
-/**
- * Spans of this process, through OpenTelemetry's API. Until tracing is switched on, each call here costs the check of
- * one flag.
- */
+/** Spans of this process, through OpenTelemetry's API. While tracing is off, each call costs the check of one flag. */
 
 const TRACER = "agent-spending-control";
 
 let isOn = false;
 
-/**
- * Switches spans on or off for the whole process. The caller must have set up OpenTelemetry's context manager and
- * exporter.
- */
+/** Switches spans on or off for the process. Requires OpenTelemetry's context manager and exporter to be set up. */
 export function switchTracing(on: boolean): void {
   isOn = on;
 }
@@ -66,10 +60,7 @@ export function tracedCommand<T>(
   });
 }
 
-/**
- * Runs work shared by many commands. The span belongs to their trace if they all have the same one, and is linked to
- * each.
- */
+/** Runs work shared by many commands. The span is in their common trace, if there is one, and linked to each. */
 export function tracedBatch<T>(
   name: string,
   commands: readonly object[],

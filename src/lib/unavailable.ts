@@ -25,10 +25,7 @@ const SOCKET_CODES: ReadonlySet<unknown> = new Set([
 /** Temporal's failure for a workflow that ended between an update's arrival and its answer. */
 const ENDED_MEANWHILE = "AcceptedUpdateCompletedWorkflow";
 
-/**
- * Whether the actor no longer exists, for example because an operator ended it: nothing was decided, and it may be
- * restored.
- */
+/** Whether the actor is gone, perhaps ended by an operator: nothing was decided, and it may be restored. */
 const isMissing = (error: unknown): boolean =>
   error instanceof WorkflowNotFoundError ||
   (error instanceof WorkflowUpdateFailedError &&

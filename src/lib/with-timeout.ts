@@ -6,10 +6,7 @@ export class TimeoutError extends Error implements Unavailable {
   readonly isUnavailable = true;
 }
 
-/**
- * Resolves to the work's outcome, or throws `TimeoutError` after `ms`; the work itself goes on, and its late failure is
- * ignored.
- */
+/** Resolves to the work's outcome, or throws `TimeoutError` after `ms`; the work goes on, its late failure ignored. */
 export async function withTimeout<T>(ms: number, work: Promise<T>): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
   const bound = new Promise<never>((_resolve, reject) => {

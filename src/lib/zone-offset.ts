@@ -18,10 +18,7 @@ function formatterOf(timezone: string): Intl.DateTimeFormat {
   return formatter;
 }
 
-/**
- * Returns the offset of an IANA zone from UTC in whole minutes, at an instant in epoch milliseconds. Throws if the zone
- * does not exist.
- */
+/** Returns a zone's offset in minutes ahead of UTC, at an instant in epoch milliseconds. Throws for an unknown zone. */
 export function offsetOf(timezone: string): (atMs: number) => number {
   const shown = formatterOf(timezone);
   return (atMs) => {

@@ -1,7 +1,4 @@
-/**
- * Store of request counts. Keys contain their minute, so a count is never reset; it is dropped some time after its
- * minute.
- */
+/** Store of request counts. Keys contain their minute, so counts are never reset, but dropped some time later. */
 export interface Counts {
   /**
    * Adds to a key's count and returns the new one atomically: concurrent calls get different numbers. Beyond the limit,

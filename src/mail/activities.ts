@@ -10,10 +10,7 @@ import { MailUnsent } from "./mail.ts";
 const AT_ONCE_MAX = 5;
 /** Maximum mails in flight of one organization. */
 const OF_ORGANIZATION_MAX = 3;
-/**
- * First and longest delay before a mail over the limit is retried; it grows, so that many such mails do not keep the
- * worker busy.
- */
+/** First and longest retry delay of a mail over the limit; it grows, so that many do not keep the worker busy. */
 const BUSY_MS = 1_000;
 const BUSY_MAX_MS = 60_000;
 

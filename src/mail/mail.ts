@@ -1,9 +1,6 @@
 /** A plain-text message to one person. */
 export interface MailMessage {
-  /**
-   * Id of the message, stable across attempts, so that receivers can drop duplicates. ASCII letters, digits, `_` and
-   * `-`.
-   */
+  /** Id of ASCII letters, digits, `_` and `-`; stable across attempts, so that receivers drop duplicates. */
   readonly id: string;
   readonly to: string;
   readonly subject: string;
@@ -14,10 +11,7 @@ export interface MailMessage {
 export type Sent = "sent" | "refused";
 
 export interface Mail {
-  /**
-   * Throws `MailUnsent` if the server neither accepted the message nor permanently refused it; it may then be sent
-   * again.
-   */
+  /** Throws `MailUnsent` if the server neither accepted nor permanently refused the message: it may be resent. */
   send(message: MailMessage): Promise<Sent>;
 }
 

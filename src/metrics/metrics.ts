@@ -253,10 +253,7 @@ export class Metrics {
     return new Counter({ name: PREFIX + name, help, labelNames, registers: [this.registry] });
   }
 
-  /**
-   * Creates a counter with every known combination of labels from the start, so that alerts on its increase see the
-   * first event.
-   */
+  /** Creates a counter with all combinations of labels, so that alerts on its increase see the first event. */
   #zeroed(name: string, help: string, known: Known): Counter {
     const counter = this.#counter(name, help, Object.keys(known));
     let combinations: Record<string, string>[] = [{}];

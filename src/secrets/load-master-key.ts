@@ -32,10 +32,7 @@ type MasterKeyEnvironment = Readonly<
   Partial<Record<(typeof MASTER_KEY_SETTINGS)[number], string | undefined>>
 >;
 
-/**
- * Returns the environment's setting for the master key; null if there is none. Throws `MasterKeyError` if there are
- * several.
- */
+/** Returns the environment's setting for the master key; null if none. Throws `MasterKeyError` for several. */
 export function masterKeySetting(env: MasterKeyEnvironment): MasterKeySetting | null {
   const [found, other] = MASTER_KEY_SETTINGS.flatMap((name) => {
     const value = env[name]?.trim() ?? "";

@@ -12,10 +12,7 @@ export interface SettingDocument {
 export const settingsOf = (db: Db): Collection<SettingDocument> =>
   db.collection<SettingDocument>("settings", { readPreference: "primary" });
 
-/**
- * Reads a setting, or writes it if it is missing. Of two servers that start at once on an empty database, both get the
- * one written first.
- */
+/** Reads a setting, or writes a missing one. Servers that start at once all get the one written first. */
 export async function readOrCreateSetting(
   db: Db,
   id: string,

@@ -8,10 +8,7 @@ export interface PayloadKey {
   readonly authenticating: KeyObject;
 }
 
-/**
- * Keys of payloads: `current` seals, and every key known to `keyFor` opens, so that payloads survive a rotation of the
- * master key.
- */
+/** Keys of payloads: `current` seals; all that `keyFor` knows open, so that payloads survive a key's rotation. */
 export interface PayloadKeys {
   readonly current: PayloadKey;
   keyFor(id: string): PayloadKey | null;

@@ -247,10 +247,7 @@ export class WebhookEndpoints {
     return ok(replay);
   }
 
-  /**
-   * Whether a replay is running. The requesting process may have died before the replay began, so its workflow is
-   * started again.
-   */
+  /** Whether a replay is running. Restarts its workflow: the requesting process may have died before it began. */
   async #isReplaying(organizationId: string, endpointId: string): Promise<boolean> {
     const found = await this.find(organizationId, endpointId);
     const replay = found.ok ? found.value.replay : null;

@@ -37,10 +37,7 @@ function sentField(field: Schema, isRequired: boolean): Schema {
   };
 }
 
-/**
- * Returns an answer's schema, open to fields that a later version adds. Requests stay closed: unknown fields are
- * refused.
- */
+/** Returns an answer's schema, open to later fields. Requests stay closed: unknown fields are refused. */
 export function asAnswered(schema: Schema): Schema {
   const { additionalProperties, ...rest } = schema;
   const isClosed = additionalProperties === undefined || additionalProperties === false;

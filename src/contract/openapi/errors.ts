@@ -11,10 +11,7 @@ const COMMON_ERRORS: readonly ErrorCode[] = [
   "INTERNAL",
 ];
 
-/**
- * Error codes of operations that accept cookies or a link's secret, for requests naming another host or from another
- * site's page.
- */
+/** Error codes of operations with cookies or a link's secret: another host is named, or another site's page asks. */
 const BROWSER_ERRORS: readonly ErrorCode[] = ["ORIGIN_NOT_ALLOWED", "HOST_NOT_ALLOWED"];
 
 /** Error codes of an unreadable body, whether or not the operation has one. */

@@ -1,9 +1,6 @@
 import { z } from "zod";
 
-/**
- * Examples of requests and answers, composed from examples of their fields, so that each field is shown the same way
- * everywhere.
- */
+/** Examples of requests and answers, composed of their fields' examples, so that a field looks the same everywhere. */
 
 type Schema = Readonly<Record<string, unknown>>;
 

@@ -26,10 +26,7 @@ function converted(value: unknown, key: string): unknown {
   return isSchema(value) ? mapped(value, converted) : value;
 }
 
-/**
- * Returns a schema without the features of JSON Schema 2020-12: lists of types, `const`, lists of examples, keywords
- * beside `$ref`.
- */
+/** Returns a schema without lists of types, `const`, lists of examples and keywords beside `$ref`, which 3.0 lacks. */
 function schemaOf(given: unknown): unknown {
   if (!isSchema(given)) return given;
   const { $ref, const: constant, examples, ...schema } = given;

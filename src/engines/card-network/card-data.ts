@@ -1,9 +1,6 @@
 import { createHash } from "node:crypto";
 
-/**
- * First digits of the simulated issuer's card numbers. Searches after test runs look only for numbers with these
- * digits.
- */
+/** First digits of the simulated issuer's card numbers; searches after test runs look only for these. */
 export const SIMULATED_BIN = "40000099";
 const CODE_DIGITS = 3;
 

@@ -142,10 +142,7 @@ export interface Settings extends Stored {
   readonly amountFalls: boolean;
   /** Money paid in. */
   readonly fundedCents: number;
-  /**
-   * Shares of events that never arrive (`lost`) or arrive twice (`doubled`). Events arrive up to `delayMaxMs` late, and
-   * so out of order.
-   */
+  /** Shares of events `lost` and `doubled`. Events arrive up to `delayMaxMs` late, and so out of order. */
   readonly lost: number;
   readonly doubled: number;
   readonly delayMaxMs: number;

@@ -21,10 +21,7 @@ export interface SsoChoice {
   readonly jit: { readonly role: "member" | "auditor" } | null;
 }
 
-/**
- * Reads the organization's identity provider; null if there is none, or if something other than the service has changed
- * its record.
- */
+/** Reads the organization's identity provider; null if there is none, or the record is forged. */
 export const readSso = async ({ accessProofs, db }: AuthContext, organizationId: string) =>
   accessProofs.genuine("sso", await ssoOf(db).findOne({ _id: organizationId }));
 
@@ -111,10 +108,7 @@ const auditedFields = ({ clientId, domains, issuer, jitRole, required }: SsoDocu
   jitRole,
 });
 
-/**
- * Whether the caller is still an owner. Also writes the organization's revision, which conflicts with every change of
- * its members.
- */
+/** Whether the caller is still an owner. Writes the revision too, so that changes of members conflict. */
 async function isStillOwner(
   { accessProofs, collections: { organizations, users } }: WritingContext,
   { organizationId, userId }: SessionPrincipal,

@@ -239,10 +239,7 @@ async function link(
   return sso.jitRole === null ? noAccount() : await joinUninvited(context, entering, email);
 }
 
-/**
- * Returns the address if the provider states explicitly that it is verified and it is in one of the organization's
- * domains.
- */
+/** Returns the address if the provider states that it is verified and its domain is the organization's. */
 function provenEmail({ email, emailVerified }: Identity, { domains }: SsoDocument): string | null {
   if (email === null || !emailVerified) return null;
   return domains.includes(domainOf(email)) ? email : null;

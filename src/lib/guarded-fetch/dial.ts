@@ -95,10 +95,7 @@ function endWith(signal: AbortSignal, socket: Socket): void {
   socket.once("close", () => signal.removeEventListener("abort", end));
 }
 
-/**
- * Returns a look-up that yields the checked addresses. Node calls it only for names, so an address as host must be
- * checked beforehand.
- */
+/** Returns a look-up of the checked addresses. Node calls it only for names: check a literal address beforehand. */
 const handingOver =
   (addresses: readonly string[]): LookupFunction =>
   (_host, options, callback) => {

@@ -21,10 +21,7 @@ const PUBLIC_PORTS: readonly number[] = [443, 8443];
 const BODY_END_MS = 100;
 
 export interface GuardOptions {
-  /**
-   * Networks allowed in addition to the public internet, for development and tests: CIDRs only. Any port is allowed
-   * there.
-   */
+  /** Networks allowed beyond the public internet, for development and tests: CIDRs. Any port is allowed there. */
   readonly allowCidrs: readonly string[];
   /** PEM of certificate authorities trusted in addition to the usual ones; null for none. */
   readonly extraCa: string | null;

@@ -82,10 +82,7 @@ const sealedAccount = z.object({
     .nullable(),
 });
 
-/**
- * The card's connection is gone, this process does not know the issuer, or the issuer refuses a call that must be
- * repeated.
- */
+/** The card's connection or its issuer is unknown here, or the issuer refuses a call that must be repeated. */
 export class IssuerUnusable extends Error implements Unavailable {
   override readonly name = "IssuerUnusable";
   readonly isUnavailable = true;

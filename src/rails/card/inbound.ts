@@ -51,10 +51,7 @@ export const CHECK_CENTS = 100;
 /** Why a network's request is declined: by the ledger, or because the ledger could not be asked. */
 type Refusal = AuthorizationRefusal | "UNAVAILABLE";
 
-/**
- * Handles issuers' messages: requests, which the ledger answers in time, and hints, after which the issuer's books are
- * read.
- */
+/** Handles issuers' messages: requests, answered in time by the ledger, and hints, which cause a read of the books. */
 export class CardMessages {
   readonly #dependencies: CardMessagesDependencies;
 
@@ -62,10 +59,7 @@ export class CardMessages {
     this.#dependencies = dependencies;
   }
 
-  /**
-   * Answers a request to authorize. Never throws once its signature is verified: a request that can't be decided is
-   * declined.
-   */
+  /** Answers a request to authorize. Never throws once its signature is verified: declines what can't be decided. */
   async authorization(connectionId: string, raw: RawMessage): Promise<Received> {
     const arrivedAt = this.#dependencies.clock();
     const connection = await this.#dependencies.connections.byId(connectionId);

@@ -17,8 +17,7 @@ export const cardReconciliation: RailReconciliation = {
 };
 
 /**
- * Checks that a payment's books equal its network's, and that uncharged payments have none. The network must be read
- * after the payments.
+ * Checks that payments' books equal their networks', and are empty if uncharged. Read the network after the payments.
  */
 export function compareCards(
   payments: readonly PaymentEntry[],

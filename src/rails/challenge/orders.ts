@@ -158,10 +158,7 @@ export class Orders {
     }
   }
 
-  /**
-   * Stores the order in place of an earlier one for which nothing was signed. `used`: the nonce belongs to another
-   * purchase.
-   */
+  /** Replaces an order for which nothing was signed. `used`: the nonce belongs to another purchase. */
   async put(agentId: string, transactionId: string, order: Order): Promise<"stored" | "used"> {
     const { nonce } = order.offer;
     const sealed = this.#sealer.seal(ORDER, transactionId, JSON.stringify(order));

@@ -360,10 +360,7 @@ export class ChallengeRail implements RailPort {
     return this.#refuse(profile, payment, { code: "WITHHELD" });
   }
 
-  /**
-   * Ends a purchase unpaid: nothing more is signed for the payment. Whatever was signed before is answered by its own
-   * outcome.
-   */
+  /** Ends a purchase unpaid: nothing more is signed. Whatever was signed before is answered by its own outcome. */
   async #refuse(profile: AgentProfile, payment: Payment, refusal: OrderRefusal): Promise<RailOutcome> {
     const { orders, pockets } = this.#dependencies;
     const { transactionId } = payment.request;

@@ -23,10 +23,7 @@ export interface Authorization extends PocketTransfer {
   readonly agentId: string;
   /** The pocket. */
   readonly from: Address;
-  /**
-   * Number among the payment's authorizations, from 1. Another one is signed only once its predecessor is dead in a
-   * final block.
-   */
+  /** Number among the payment's authorizations, from 1. Its predecessor must be dead in a final block. */
   readonly number: number;
   /** The chain's newest block at the time of signing. */
   readonly signedAtBlock: bigint;
@@ -69,10 +66,7 @@ export type AuthorizationState =
   /** Not settled, and never will be. */
   | { readonly kind: "dead" };
 
-/**
- * The agents' pockets. A pocket is a plain key per agent with a small balance; it pays by signatures that merchants
- * settle.
- */
+/** The agents' pockets: per agent a plain key with a small balance, which pays by signatures that merchants settle. */
 export interface Pockets {
   /** Returns the pocket's address, derived from the agent's id and the service's key before anything is sent there. */
   addressOf(agentId: string): Address;

@@ -40,10 +40,7 @@ export const pocketReconciliation: RailReconciliation = {
   },
 };
 
-/**
- * Reads agents' pockets and the authorizations they signed. Runs before the chain is read: later signatures are used
- * later.
- */
+/** Reads pockets and the authorizations they signed. Runs before the chain is read: later ones are used later. */
 export async function readPockets(
   { collections, db, pocketKeys }: Pick<RailSources, "collections" | "db" | "pocketKeys">,
   agentIds: readonly string[],

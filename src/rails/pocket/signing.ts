@@ -47,10 +47,7 @@ export function signTransfer(
 /** Without expiry: the permit and the transfer back to the wallet are valid for the pocket's lifetime. */
 const FOREVER = maxUint256;
 
-/**
- * Signs permission for `spender` to take all of the pocket's money at any time (EIP-2612). Returns the arguments of the
- * token's `permit`.
- */
+/** Signs permission for `spender` to take all of the pocket's money at any time (EIP-2612), as `permit` takes it. */
 export async function signPermit(keys: PocketKeys, agentId: string, domain: TokenDomain, spender: Address) {
   const account = keys.accountOf(agentId);
   const signature = await account.signTypedData({

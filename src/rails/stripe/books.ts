@@ -95,10 +95,7 @@ function movementsIn({ disputes, transactions }: CardHistory): readonly Movement
   return [...moved, ...disputed].toSorted((one, other) => one.at - other.at);
 }
 
-/**
- * Returns the kind of a movement. Refunds raise the balance, and lower it if reversed; anything else that lowers it is
- * a capture.
- */
+/** Returns a movement's kind. Refunds raise the balance; only captures and reversed refunds lower it. */
 function kindOf(amount: number, type: string): keyof Gross {
   if (amount >= 0) return "creditedMc";
   return isRefund(type) ? "recalledMc" : "capturedMc";

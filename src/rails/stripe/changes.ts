@@ -24,10 +24,7 @@ export async function* changedCards(client: StripeClient, since: Date): AsyncGen
   for (const [cardRef, at] of inOrder) yield { cardRef, changedAt: new Date(at * 1_000) };
 }
 
-/**
- * Returns the card of an event; null if it is about none. A dispute created by a person in Stripe names only its
- * transaction.
- */
+/** Returns an event's card; null if none. A dispute created by a person in Stripe names only its transaction. */
 async function cardOf(client: StripeClient, event: EventObject): Promise<string | null> {
   const message = incomingFrom(event, null);
   if (message.kind === "hint") return message.cardRef;

@@ -46,10 +46,7 @@ export class StripeClient {
     this.#options = options;
   }
 
-  /**
-   * Makes a call, retried with the same idempotency key while there is no usable answer; throws `IssuerUnreachable` in
-   * the end.
-   */
+  /** Makes a call, retried with one idempotency key until the answer is usable, or throws `IssuerUnreachable`. */
   async call<T extends z.ZodType>(call: StripeCall, answer: T): Promise<IssuerResult<z.output<T>>> {
     const until = performance.now() + CALL_TIMEOUT_MS;
     const idempotencyKey = call.idempotencyKey ?? randomUUID();

@@ -188,10 +188,7 @@ class StripeIssuer implements CardIssuer {
     return made;
   }
 
-  /**
-   * Returns the card made by an earlier order. Lists cards from a day before the order on, newest first, so few are
-   * read.
-   */
+  /** Returns the card of an earlier order. Lists only cards from a day before the order on, so few are read. */
   async #cardOf(cardholder: string, transactionId: string): Promise<IssuedCard | null> {
     const since = madeAtOf(transactionId);
     const created = since === null ? {} : { created: { gte: Math.floor((since - DAY_MS) / 1_000) } };

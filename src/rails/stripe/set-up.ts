@@ -104,10 +104,7 @@ function cardholderName(organizationName: string): string {
   return letters === "" ? "Agents" : letters;
 }
 
-/**
- * Returns the existing endpoint, or a new one in place of earlier attempts' leftovers: Stripe returns a secret only
- * once.
- */
+/** Returns the existing endpoint, or a new one replacing leftovers of earlier attempts: Stripe tells a secret once. */
 async function endpointOf(
   client: StripeClient,
   made: IssuerObjects | null,

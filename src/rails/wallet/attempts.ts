@@ -75,10 +75,7 @@ const BATCH_MAX = 64;
  */
 export class Attempts {
   readonly #dependencies: AttemptDependencies;
-  /**
-   * Wallets whose deployment and first limit are recorded; those records stay. For any other wallet the records are
-   * read.
-   */
+  /** Wallets with recorded deployment and first limit, which stay. For other wallets the records are read. */
   readonly #ready = new LRUCache<Address, true>({ max: READY_MAX });
   /** Factories that were seen on the chain, where they stay. */
   readonly #factories = new LRUCache<Address, true>({ max: FACTORIES_MAX });

@@ -175,10 +175,7 @@ export class Fundings {
     return walletIn(record, { agentId: organizationId, organizationId, isTreasury: true });
   }
 
-  /**
-   * Publishes the event before recording the end, so that a process that dies in between leaves the funding to the
-   * next.
-   */
+  /** Publishes the event before recording the end: a process that dies in between leaves it to the next. */
   async #end(funding: FundingDocument, outcome: RailOutcome, address = ""): Promise<FundingDocument> {
     const settledAt = this.#dependencies.clock();
     if (outcome.status === "settled" && outcome.onChain !== undefined) {

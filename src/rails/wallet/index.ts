@@ -77,10 +77,7 @@ export interface Wallets {
   readonly deposits: DepositWatch;
   /** Records an audit anchor's root on the chain, once per root. */
   recordRoot(root: string): Promise<RootTransaction>;
-  /**
-   * Deploys the wallets' factory if the chain has none. Returns its address, and whether it was deployed within
-   * `withinMs`.
-   */
+  /** Deploys the wallets' factory if the chain has none. Returns its address, and whether it is there in time. */
   deployFactory(withinMs: number): Promise<{ readonly address: string; readonly isDeployed: boolean }>;
   /**
    * Starts the keeper's rounds; throws `WrongChain` if another chain answers. On a test chain, prepares its gas and
@@ -88,10 +85,7 @@ export interface Wallets {
    */
   start(): Promise<void>;
   stop(): Promise<void>;
-  /**
-   * Returns when the oldest missing transaction was recorded, as of this process's last round; null if none was
-   * missing.
-   */
+  /** Time at which the oldest missing transaction was recorded, as of the last round; null if none is missing. */
   oldestMissing(): Date | null;
 }
 

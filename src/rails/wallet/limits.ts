@@ -132,10 +132,7 @@ export class WalletLimits {
     return { last: set.findLast(isTransaction), next: this.#call(wallet, set.length + 1, target), target };
   }
 
-  /**
-   * Whether the limit was replaced or reverted, for example while the service is not the spender; the previous limit
-   * holds then.
-   */
+  /** Whether the limit was replaced, or reverted since the service is not the spender: the previous one holds. */
   async #isReverted(limit: RecordedTransaction): Promise<boolean> {
     if (limit.replacedBy !== null) return true;
     const [receipt] = await this.#dependencies.finality.now([limit]);

@@ -53,10 +53,7 @@ const ATTEMPTS_MAX = 5;
 /** A spend from a wallet: a payment, a top-up of the agent's pocket, or a treasury's funding of an agent. */
 export interface WalletSpend {
   readonly request: Pick<Payment["request"], "transactionId" | "recipient" | "amountMc">;
-  /**
-   * Whether the wallet's on-chain limit refuses the spend. For a payment the limit is raised instead: the ledger has
-   * decided it.
-   */
+  /** Whether the wallet's on-chain limit refuses the spend. For a payment, decided by the ledger, it is raised. */
   readonly keepsLimit?: boolean;
 }
 
@@ -428,10 +425,7 @@ export class WalletRail implements RailPort {
 const refused = ({ code, reason }: Refused["refusal"]): RailOutcome =>
   code === "WITHHELD" ? { status: "withheld" } : { status: "failed", code, reason };
 
-/**
- * Whether the receipt shows the payment. Success alone is not enough: a call to an address without code succeeds and
- * does nothing.
- */
+/** Whether the receipt shows the payment. A mere success does not: calls to addresses without code succeed. */
 const hasPaid = ({ wallet }: RecordedTransaction, receipt: Receipt | null, transactionId: string): boolean =>
   receipt !== null && wallet !== null && showsPayment(receipt.logs, wallet, transactionId);
 

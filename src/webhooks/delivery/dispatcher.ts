@@ -26,10 +26,7 @@ import type { EventData, NoticeHeld, WebhookWorkflows } from "./ports.ts";
 const STEP_MAX = 200;
 /** Maximum organizations per step. */
 const ORGANIZATIONS_MAX = 20;
-/**
- * Maximum lines started concurrently. A line holds the deliveries of one agent's events to one endpoint, which start in
- * order.
- */
+/** Maximum concurrent lines. A line's deliveries, of one agent's events to one endpoint, start in order. */
 const LINES_MAX = 16;
 /**
  * Minimum age of an event before it is dispatched. Two events of one agent can reach the journal in concurrent inserts,
@@ -200,10 +197,7 @@ export class EventDispatcher {
     this.#publishedAt = [...this.#publishedAt, ...published].filter((at) => at >= since);
   }
 
-  /**
-   * Returns the number of payments that ended within the last second: those pending in the journal, and those published
-   * since.
-   */
+  /** Returns the number of payments that ended within the last second, whether published or still pending. */
   async #paymentsPerSecond(): Promise<number> {
     const now = this.#dependencies.clock().getTime();
     const since = new Date(now - COUNTED_MS);

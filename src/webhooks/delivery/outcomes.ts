@@ -123,10 +123,7 @@ export const isDisabledBy = (
 /** Matches the delivery while this attempt is not recorded. */
 const attemptOf = ({ _id, run, runAttempts }: DeliveryDocument) => ({ _id, run, runAttempts });
 
-/**
- * Returns an update that adds an attempt; the record keeps the newest ones. A pipeline, so that it can read the array
- * it extends.
- */
+/** Returns an update that adds an attempt and keeps the newest. A pipeline, since it reads the array it extends. */
 const withAttempt = (attempt: AttemptRecord, change: object): Document[] => [
   {
     $set: {

@@ -27,8 +27,5 @@ export type EventData = (event: EventDocument) => object;
 /** Called for an endpoint that was disabled because of its failures, once per delivery and run. Idempotent. */
 export type OnEndpointDisabled = (endpoint: EndpointDocument) => Promise<void>;
 
-/**
- * Notifies the people who want to know of payments that were put on hold; resolves to the number of signals sent.
- * Repeatable.
- */
+/** Notifies people of payments put on hold; resolves to the number of signals sent. Repeatable. */
 export type NoticeHeld = (events: readonly EventDocument[]) => Promise<number>;

@@ -130,10 +130,7 @@ export class Redeliveries {
     return { examined: events.length, queued };
   }
 
-  /**
-   * Creates a delivery without a record; null if the event is forged or this version cannot render it, which must not
-   * block other events.
-   */
+  /** Creates a missing delivery; null if the event is forged or unrenderable, which must not block others. */
   async #create(endpoint: EndpointDocument, event: EventDocument): Promise<DeliveryDocument | null> {
     const { accessProofs, clock, dataOf, onDefect, retentionDays } = this.#dependencies;
     if (accessProofs.genuine("event", event) === null) return null;

@@ -3,10 +3,7 @@ import type { Authorization, Fetched, Frame, Judged, Offer, PaymentHeader, Token
 import * as mpp from "./mpp.ts";
 import * as x402 from "./x402.ts";
 
-/**
- * Maximum validity of an authorization, whatever a shop asks for. After a stop, every issued authorization expires
- * within this time.
- */
+/** Maximum validity of an authorization: after a stop, every issued one expires within this time. */
 export const VALIDITY_MAX_SECONDS = 300;
 /** Facilitators refuse an authorization that expires within 6 s. */
 const VALIDITY_MIN_SECONDS = 30;
