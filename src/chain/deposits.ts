@@ -94,7 +94,7 @@ export class DepositWatch {
     return Number(blockNumber) - (config.confirmations - 1);
   }
 
-  /** Whether the current chain contains this block. A block's hash covers all blocks before it. */
+  /** Whether the chain as it is now has this block. A block's hash covers all before it, too. */
   async #isStillThere({ block, hash }: Checkpoint): Promise<boolean> {
     return hash === null || (await this.#dependencies.rpc.blockHash(BigInt(block))) === hash;
   }

@@ -195,6 +195,7 @@ export const rulesAsSent = referred(atMost(RULES_MAX, sentRule), { instead: show
   })
   .meta({ description: `Types and their params: ${paramsByType}.` });
 
+/** The current rules of a project or team. */
 export const approvalRules = z
   .strictObject({
     rules: z.array(ruleOf({ id: z.string(), enabled: z.boolean(), name: "Rule" }, window)),

@@ -29,8 +29,10 @@ export const walletReconciliation: RailReconciliation = {
   },
 };
 
+/** Sources of a comparison of wallets with their payments. */
 export interface WalletSources {
   readonly payments: readonly PaymentEntry[];
+  /** The wallet of each agent that has one. */
   readonly walletOf: ReadonlyMap<string, string>;
   readonly spent: readonly SpentEvent[];
   readonly pockets: Pick<PocketSources, "pockets" | "signed">;

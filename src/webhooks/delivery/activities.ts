@@ -13,9 +13,9 @@ import type { Watching } from "./watching.ts";
 /** Duration of one activity of a watch; its workflow then starts another. */
 const WATCH_MS = 300_000;
 const BEAT_MS = 1_000;
-/** Interval of sweeps for deliveries with a pending action. */
+/** Interval of looks for deliveries with a pending action. */
 const SWEEP_MS = 1_000;
-/** Delay between the end of one process's watch and the start of the next one's. */
+/** Delay between the end of a process's watch and the next one's start. */
 const HANDOVER_MS = 500;
 /** Delay between two steps of a watch that is behind. */
 const BEHIND_MS = 20;

@@ -153,10 +153,7 @@ export class EventDispatcher {
     await this.#webhooks.deliveries.updateOne({ _id, run, pendingAction }, { $unset: { pendingAction: "" } });
   }
 
-  /**
-   * Returns pending events, oldest first within each organization; organizations take turns, so that none waits behind
-   * another's many events.
-   */
+  /** Pending events, oldest first in each organization; organizations take turns, so that none waits for another's many. */
   async #pending(): Promise<EventDocument[]> {
     const now = this.#dependencies.clock().getTime();
     const isSettled = notRecent(now, SETTLED_MS, AHEAD_MS);
