@@ -124,7 +124,7 @@ export class Endpoints {
     this.#used = endpoint;
     if (before === endpoint || (before === null && endpoint === this.#endpoints[0])) return;
     const now = endpoint === this.#endpoints[0] ? "the first" : "the second";
-    this.#options.onWarning("the chain is reached by another endpoint", { now });
+    this.#options.onWarning("the chain is now reached through another endpoint", { now });
     this.#options.onRepair("endpoint_changed", 1);
   }
 }

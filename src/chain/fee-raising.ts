@@ -84,7 +84,7 @@ export class FeeRaising {
     });
     if (raised.length > 0) {
       onRepair("fee_raised", raised.length);
-      onWarning("the fee of transactions that wait is raised", about(raised));
+      onWarning("the fee of waiting transactions was raised", about(raised));
     }
     if (bounded.length > 0) {
       onRepair("fee_bounded", bounded.length);

@@ -129,7 +129,7 @@ export class Keeper {
       if (noop === null || !isTransaction(noop)) return;
       onRepair("nonce_filled", 1);
       await rpc.send(noop.raw);
-      onWarning("a missing nonce is filled with a transaction that does nothing", { nonce });
+      onWarning("a missing nonce is filled with a no-op", { nonce });
     }
   }
 
@@ -150,7 +150,7 @@ export class Keeper {
       sent,
       objections: [...new Set(objections.filter((each) => each !== null))],
     };
-    onWarning("transactions that the chain did not have were sent again", details);
+    onWarning("transactions missing from the chain were resent", details);
     return sent;
   }
 
@@ -162,13 +162,10 @@ export class Keeper {
     const noop = await outbox.noopFor(transaction);
     onRepair("nonce_filled", 1);
     const { nonce, purpose } = transaction;
-    onWarning(
-      "the nonce of a replaced transaction is missing again, and filled with a transaction that does nothing",
-      {
-        nonce,
-        purpose,
-      },
-    );
+    onWarning("the nonce of a replaced transaction is missing again and is filled with a no-op", {
+      nonce,
+      purpose,
+    });
     return noop;
   }
 

@@ -338,7 +338,7 @@ export class ChainOutbox {
         await sleep(Math.random() * AFTER_LOST_ROUND_MAX_MS);
       }
     }
-    throw new Error("transactions could not be recorded against other processes");
+    throw new Error("transactions could not be recorded: other processes always came first");
   }
 
   /** Adds gas to an entry. A payment has its own gas, from an earlier simulation. */

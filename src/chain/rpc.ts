@@ -195,7 +195,7 @@ export class ChainRpc {
     const number = blockNumber - depth;
     if (number < 0n) return null;
     const block = await this.answer(this.client.getBlock({ blockNumber: number }));
-    if (block.number !== number) throw new ChainUnreachable("the chain answered another question");
+    if (block.number !== number) throw new ChainUnreachable("the chain answered a different request");
     const stateAt = blockNumber - (depth < STATE_AGE_MAX ? depth : STATE_AGE_MAX);
     return { number, timestamp: block.timestamp, stateAt };
   }
@@ -204,7 +204,7 @@ export class ChainRpc {
   async blockHash(blockNumber: bigint): Promise<Hash | null> {
     try {
       const { hash, number } = await withTimeout(CALL_MS, this.client.getBlock({ blockNumber }));
-      if (number !== blockNumber) throw new ChainUnreachable("the chain answered another question");
+      if (number !== blockNumber) throw new ChainUnreachable("the chain answered a different request");
       return hash;
     } catch (error) {
       if (error instanceof BlockNotFoundError) return null;
@@ -244,7 +244,7 @@ export class ChainRpc {
   /** Returns a block's transaction of an account under a nonce; null if none, or if the block's contents are gone. */
   async minedIn(blockNumber: bigint, address: Address, nonce: number): Promise<MinedTransaction | null> {
     const block = await this.answer(this.client.getBlock({ blockNumber, includeTransactions: true }));
-    if (block.number !== blockNumber) throw new ChainUnreachable("the chain answered another question");
+    if (block.number !== blockNumber) throw new ChainUnreachable("the chain answered a different request");
     const found = block.transactions.find(
       (each) => each.nonce === nonce && each.from.toLowerCase() === address.toLowerCase(),
     );
@@ -256,7 +256,8 @@ export class ChainRpc {
     try {
       const found = await withTimeout(CALL_MS, this.client.getTransactionReceipt({ hash }));
       // A proxy that mixes up answers must not turn one payment's outcome into another's.
-      if (found.transactionHash !== hash) throw new ChainUnreachable("the chain answered another question");
+      if (found.transactionHash !== hash)
+        throw new ChainUnreachable("the chain answered a different request");
       const { blockNumber, gasUsed, logs, status } = found;
       return { succeeded: status === "success", blockNumber, gasUsed, logs, hash };
     } catch (error) {
@@ -269,7 +270,7 @@ export class ChainRpc {
   async transaction(hash: Hash): Promise<FoundTransaction | null> {
     try {
       const found = await withTimeout(CALL_MS, this.client.getTransaction({ hash }));
-      if (found.hash !== hash) throw new ChainUnreachable("the chain answered another question");
+      if (found.hash !== hash) throw new ChainUnreachable("the chain answered a different request");
       const { blockNumber, from, input: data, to } = found;
       return { data, from, to, blockNumber };
     } catch (error) {

@@ -20,7 +20,8 @@ export async function signedCallIn(
   { nonce, purpose, raw }: Pick<RecordedTransaction, "nonce" | "purpose" | "raw">,
   { chainId, from }: Signatory,
 ): Promise<Pick<Call, "to" | "data" | "gas">> {
-  if (!isEip1559(raw)) throw new Error(`${purpose} is recorded with bytes that are no transaction of ours`);
+  if (!isEip1559(raw))
+    throw new Error(`${purpose} is recorded with bytes that are not a transaction of this service`);
   const signedBy = await recoverTransactionAddress({ serializedTransaction: raw });
   const { chainId: on, data = "0x", gas, nonce: under = 0, to } = parseTransaction(raw);
   const isOwn = signedBy === from && on === chainId && under === nonce;

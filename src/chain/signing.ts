@@ -50,7 +50,7 @@ export class ChainSigning {
         documents.push({ ...own, ...noTransaction(), refusal: entry.refusal });
         continue;
       }
-      if (fees === null) throw new Error("a call is signed without fees");
+      if (fees === null) throw new Error("a call cannot be signed without fees");
       const { amountCents = 0, data, gas, isRepeated = false, limitVersion = null, to } = entry;
       const raw = await signer.sign({ chainId: config.chainId, nonce, to, data, gas, ...fees });
       const about = { amountCents, limitVersion, isRepeated, refusal: null };

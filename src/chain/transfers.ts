@@ -46,7 +46,7 @@ async function ask(
     log.blockNumber >= fromBlock &&
     log.blockNumber <= toBlock;
   // A proxy that mixes up answers must not turn one organization's money into another's.
-  if (!logs.every(isRequested)) throw new ChainUnreachable("the chain answered another question");
+  if (!logs.every(isRequested)) throw new ChainUnreachable("the chain answered a different request");
   const inOrder = logs.toSorted(
     (one, other) => Number(one.blockNumber - other.blockNumber) || one.logIndex - other.logIndex,
   );

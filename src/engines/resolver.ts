@@ -123,7 +123,8 @@ async function fetched<A>(engine: Engine<A>, fetcher: Fetcher, context: ResolveC
       install(entry, fetcher.pinned, (folder) => fetcher.fetch(folder, context)),
     );
     const reason = await engine.probe(file, context.env);
-    if (reason !== null) throw new EngineError("FETCH_FAILED", `what came cannot be used: ${reason}`);
+    if (reason !== null)
+      throw new EngineError("FETCH_FAILED", `the downloaded binary cannot be used: ${reason}`);
     context.onProgress(`${engine.name}: fetched by ${fetcher.label}`);
     return { path: file, from: fetcher.label };
   } catch (error) {

@@ -291,7 +291,7 @@ function assertSupported({ env }: EngineOptions): void {
   );
 }
 
-const abortError = (): EngineError => new EngineError("START_FAILED", "The start was given up.");
+const abortError = (): EngineError => new EngineError("START_FAILED", "The start was aborted.");
 
 /**
  * Waits for work that cannot be cancelled and is harmless if the caller stops waiting. Throws EngineError START_FAILED.

@@ -82,7 +82,7 @@ export async function loadTemporalDevConfig(file: string = DEFAULT_FILE): Promis
   const issues = parsed.error.issues.map((issue) =>
     issue.path.length === 0 ? issue.message : `${issue.path.join(".")}: ${issue.message}`,
   );
-  throw new EngineError("CONFIG", `${name} is not as it must be: ${issues.join("; ")}`);
+  throw new EngineError("CONFIG", `${name} is invalid: ${issues.join("; ")}`);
 }
 
 export interface DevServerOptions {

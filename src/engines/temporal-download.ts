@@ -24,7 +24,7 @@ export async function fetchTemporalArtifact(
   context: ResolveContext,
 ): Promise<string> {
   const arch = ARCHITECTURES[process.arch];
-  if (arch === undefined) throw new EngineError("FETCH_FAILED", `there is none for ${process.arch}`);
+  if (arch === undefined) throw new EngineError("FETCH_FAILED", `there is no download for ${process.arch}`);
   const lookUp = new URL(`/${artifact.artifact}/${artifact.version}`, context.hosts.temporal);
   const query = { arch, platform: process.platform, format: "tar.gz", ...artifact.query };
   for (const [name, value] of Object.entries(query)) lookUp.searchParams.set(name, value);

@@ -210,7 +210,7 @@ async function madeBefore(db: Db, creation: string): Promise<CreatedOrganization
   const organization = await organizations.findOne({ creation }, { sort: { createdAt: -1 } });
   const organizationId = organization?._id ?? "";
   const owner = await users.findOne({ organizationId, role: "owner" }, { sort: { createdAt: 1, _id: 1 } });
-  if (organization === null || owner === null) throw new Error("what was made has disappeared");
+  if (organization === null || owner === null) throw new Error("the created organization has disappeared");
   return idsOf(organization, owner);
 }
 

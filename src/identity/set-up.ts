@@ -68,7 +68,7 @@ export async function setUp(context: WritingContext, input: SetUpInput): Promise
     collections.organizations.findOne({ _id: organizationId }),
     collections.users.findOne({ _id: userId }),
   ]);
-  if (organization === null || user === null) throw new Error("what was made has disappeared");
+  if (organization === null || user === null) throw new Error("the created organization has disappeared");
   return ok(await openSession(context, { user, organization }, ["pwd"], clock(), input.userAgent));
 }
 

@@ -52,7 +52,9 @@ export class BoundedWork {
     if (permit !== null) return this.#carryOut(permit, work);
     const { waitMs, waitingMax } = this.#bounds;
     if (this.#waiting.size >= waitingMax || waiting >= this.#share.waitingMax) {
-      throw new TooMuchWork(`${this.#waiting.size} pieces of work wait already, ${waiting} of this sender`);
+      throw new TooMuchWork(
+        `the queue is full: ${this.#waiting.size} waiting, ${waiting} of them of this sender`,
+      );
     }
     const until = this.#elapsed() + waitMs;
     const turn = await new Promise<Permit>((begin) => this.#waiting.add(sender, { sender, begin }));

@@ -27,7 +27,7 @@ export function mailActivities(dependencies: MailDependencies): MailActivities {
   const sending = new Gate(AT_ONCE_MAX);
   const inPlace = async <T>(organizationId: string, work: () => Promise<T>): Promise<T> => {
     const place = sending.enter({ name: organizationId, max: OF_ORGANIZATION_MAX });
-    if (place === null) throw later("other mails are being sent", busyMs(activityInfo().attempt));
+    if (place === null) throw later("too many mails are in flight", busyMs(activityInfo().attempt));
     try {
       return await work();
     } finally {

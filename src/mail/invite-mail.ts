@@ -61,7 +61,7 @@ async function send(
   sealedLink: string | null,
 ): Promise<"sent" | "refused"> {
   if (mail === null) throw new MailUnsent("this worker has no SMTP_URL");
-  if (sealedLink === null) throw new Error("a mail that is to be sent has its link");
+  if (sealedLink === null) throw new Error("the mail to be sent has no sealed link");
   const message = await messageOf(db, invite, openLink(invite._id, sealedLink));
   const sent = await mail.send(message);
   if (sent === "refused")
@@ -76,7 +76,7 @@ async function messageOf(db: Db, invite: MailedInvite, link: string): Promise<Ma
     organizations.findOne({ _id: organizationId }),
     users.findOne({ _id: createdBy.id, organizationId }),
   ]);
-  if (organization === null) throw new Error("an invite is of an organization");
+  if (organization === null) throw new Error("the invite's organization has no record");
   const names = { organization: organization.name, inviter: inviter?.name ?? "A former member" };
   return { id: _id, to: email, ...inviteText({ ...names, role, link, expiresAt }) };
 }

@@ -37,7 +37,7 @@ export class InviteOutbox {
     try {
       await withTimeout(BEGIN_MS, this.#begun(invite));
     } catch (error) {
-      this.#dependencies.onWarning("an invite's mail was not begun at once", error);
+      this.#dependencies.onWarning("an invite's mail was not started at once", error);
     }
   }
 
@@ -52,7 +52,7 @@ export class InviteOutbox {
       for (const invite of left) await this.#begun(invite);
       return left.length;
     } catch (error) {
-      this.#dependencies.onWarning("mails of invites can't be begun for now", error);
+      this.#dependencies.onWarning("the mailing of invites can't be started for now", error);
       return 0;
     }
   }

@@ -8,7 +8,9 @@ export class ChainNotConfigured extends Error {
 }
 
 const elsewhere = (): Promise<never> =>
-  Promise.reject(new ChainNotConfigured("this process has no chain; set EVM_RPC_URL as the others have it"));
+  Promise.reject(
+    new ChainNotConfigured("this process has no chain; set EVM_RPC_URL as in the other processes"),
+  );
 
 /**
  * The wallet rail of a process without a chain. States only what every process would state: an agent without a wallet

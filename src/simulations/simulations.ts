@@ -114,7 +114,7 @@ export class Simulations {
     const { approvalWindowSeconds, clock, collections } = this.#dependencies;
     const now = clock();
     const project = await collections.projects.findOne({ _id: target.projectId });
-    if (project === null) throw new Error("a simulated project is gone");
+    if (project === null) throw new Error("the simulated project has no record");
     const reach = await this.#reachOf(target, documents, project);
     const since = await this.#records.startOf(reach, new Date(now.getTime() - rangeDays * DAY_MS), now);
     const windowMs = await this.#longestWindowMs(documents, project);

@@ -91,7 +91,7 @@ const openingEnvelopes: ActivityInterceptorsFactory = ({ info: { activityType } 
       if (opened.ok) return answered(purpose, await next({ ...input, args: [...opened.value.args] }));
       throw ApplicationFailure.create({
         type: INPUT_REFUSED,
-        message: `the input is not of this service: ${opened.refused}`,
+        message: `the input was not made by this service: ${opened.refused}`,
         // Another worker may have the key.
         nonRetryable: opened.refused !== "unknown_key",
       });

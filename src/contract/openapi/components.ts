@@ -13,7 +13,7 @@ export class Components {
   add(name: string, schema: Schema): void {
     const known = this.#schemas.get(name);
     if (known !== undefined && JSON.stringify(known) !== JSON.stringify(schema)) {
-      throw new Error(`two different schemas are called ${name}`);
+      throw new Error(`two different schemas have the name ${name}`);
     }
     this.#schemas.set(name, schema);
   }

@@ -49,7 +49,7 @@ export function revealedCard(body: string, networkOf: (accountId: string) => Car
     found.cardId === card &&
     found.nonceDigest === digestOf(nonce) &&
     found.expires > Date.now() / 1_000;
-  if (!isGood) throw new CallRefused("The ephemeral key is not good.", 401, "api_key_invalid");
+  if (!isGood) throw new CallRefused("The ephemeral key is invalid.", 401, "api_key_invalid");
   return cardDataOf(accountId, card);
 }
 

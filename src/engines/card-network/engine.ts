@@ -22,7 +22,7 @@ export const cardNetworkFolder = (dataDir: string): string => path.join(dataDir,
 export function isCardNetworkWanted(env: NodeJS.ProcessEnv): boolean {
   const wanted = env["CARD_ISSUER"] ?? "";
   if (wanted === "" || wanted === "simulator") return wanted !== "";
-  throw new EngineError("CONFIG", "CARD_ISSUER is not simulator, which is all that can be started.");
+  throw new EngineError("CONFIG", "CARD_ISSUER must be empty or simulator.");
 }
 
 /** The simulated card network on loopback. Ready once it answers. */

@@ -191,7 +191,7 @@ export class Providers {
     const known = this.#keys.get(of.issuer);
     if (known !== undefined) return known;
     const { jwks_uri: uri } = (await this.#configuration(of)).serverMetadata();
-    if (uri === undefined) throw new Error("the provider names no keys");
+    if (uri === undefined) throw new Error("the provider's metadata names no keys");
     const answer = await this.#fetch(uri, { method: "GET", headers: { accept: "application/json" } });
     const keys = z
       .looseObject({ keys: z.array(z.looseObject({ kty: z.string() })) })

@@ -148,7 +148,7 @@ export class CardMessages {
       });
       if (reply.kind === "stale_rules") rulings.forget(profile);
       else if (reply.kind !== "authorization")
-        throw new Error(`a ledger answered ${reply.kind} to a network`);
+        throw new Error(`a ledger answered ${reply.kind} to a network's request`);
       else {
         if (reply.payment !== null) this.#record(profile, reply.payment);
         return reply.refusal;
@@ -168,7 +168,7 @@ export class CardMessages {
       await ledgers.submit(profile, { kind: "confirm", agentId, transactionId, revision, outcome: null });
     };
     void record().catch((error: unknown) =>
-      onFailed("the record of an authorization is left to the sweep", error),
+      onFailed("recording an authorization is left to the sweep", error),
     );
   }
 
@@ -177,7 +177,7 @@ export class CardMessages {
     if (at.getTime() - (connection.record[what]?.getTime() ?? 0) < NOTED_MS) return;
     void connections
       .note(connection, { [what]: at })
-      .catch((error: unknown) => onFailed("the time of an issuer's message was not noted", error));
+      .catch((error: unknown) => onFailed("the time of an issuer's message was not recorded", error));
   }
 }
 

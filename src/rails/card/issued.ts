@@ -85,7 +85,8 @@ export class IssuedCards {
     const entry = await this.#places.of(transactionId);
     if (entry === null || !isIssued(entry)) return null;
     const genuine = this.#dependencies.accessProofs.genuine("issuedCard", entry);
-    if (genuine === null) throw new IssuerUnusable(`the card of ${transactionId} is not as it was recorded`);
+    if (genuine === null)
+      throw new IssuerUnusable(`the card of ${transactionId} is not as the service wrote it`);
     return genuine;
   }
 

@@ -81,7 +81,7 @@ export class CardSandbox implements RailPort, RailNetwork {
     const entry = await this.#places.of(transactionId);
     if (entry === null || isFence(entry) || isIssued(entry)) return null;
     if (isWithheld(entry)) return { status: "withheld" };
-    if (entry.authorizedMc !== amountMc) throw new Error(`another amount under ${transactionId}`);
+    if (entry.authorizedMc !== amountMc) throw new Error(`${transactionId} was recorded with another amount`);
     return this.#outcome(entry, payment);
   }
 

@@ -183,7 +183,9 @@ export class AgentPockets implements Pockets {
       if (recorded === "recorded") return { kind: "signed", authorization };
       if (recorded === "fenced") return { kind: "fenced" };
     }
-    throw new Error(`no authorization of ${transactionId} could be recorded: its nonce is another one's`);
+    throw new Error(
+      `no authorization of ${transactionId} could be recorded: its nonce is taken by another one`,
+    );
   }
 
   async authorizationsOf(transactionId: string): Promise<readonly Authorization[]> {

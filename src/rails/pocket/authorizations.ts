@@ -123,7 +123,7 @@ export class AuthorizationRecords {
       document;
     const place = /^(.+)\/(\d+)$/.exec(_id.slice(this.#chain.length + 1));
     if (place?.[1] === undefined || !isHex(nonce) || !isHex(signature))
-      throw new Error(`${_id} is no authorization`);
+      throw new Error(`${_id} is not an authorization`);
     return {
       transactionId: place[1],
       number: Number(place[2]),

@@ -152,7 +152,7 @@ export class Fundings {
       if (stopping?.aborted === true) return;
       await this.advance(funding, 0).catch((error: unknown) => {
         const said = error instanceof Error ? error.message : "";
-        this.#dependencies.onWarning("a funding is not at its end yet", {
+        this.#dependencies.onWarning("a funding is still pending", {
           funding: funding._id,
           error: said,
         });

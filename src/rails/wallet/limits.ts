@@ -108,7 +108,7 @@ export class WalletLimits {
       const recorded = await outbox.record([next]);
       await broadcast(recorded.values());
     }
-    throw new Error(`the limits of wallet ${wallet.address} do not come to rest`);
+    throw new Error(`the limits of wallet ${wallet.address} do not converge`);
   }
 
   /**

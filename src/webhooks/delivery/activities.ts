@@ -96,7 +96,7 @@ async function beating(watching: Watching, step: () => Promise<boolean>): Promis
   }
   if (!watching.isStopped) return;
   // Fails instead of completing, so that the watch is not restarted here until the worker is gone.
-  throw later("this process ends", HANDOVER_MS);
+  throw later("this process is stopping", HANDOVER_MS);
 }
 
 /** Temporal treats a retry delay of 0 as "no retry". */

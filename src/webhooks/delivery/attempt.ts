@@ -55,7 +55,7 @@ export class DeliveryAttempts {
   async next(input: DeliveryInput): Promise<Attempted> {
     const slot = this.#dependencies.slots.take(input);
     if (typeof slot === "number") {
-      return { kind: "again", afterMs: slot, reason: "others are being sent to its receiver" };
+      return { kind: "again", afterMs: slot, reason: "too many exchanges with its receiver are in flight" };
     }
     const began = performance.now();
     try {
@@ -83,7 +83,8 @@ export class DeliveryAttempts {
     }
     // A worker that was presumed dead has made and recorded this attempt.
     const earlyMs = (delivery.nextAttemptAt?.getTime() ?? 0) - clock().getTime();
-    if (earlyMs > TOO_EARLY_MS) return { kind: "again", afterMs: earlyMs, reason: "it is not due yet" };
+    if (earlyMs > TOO_EARLY_MS)
+      return { kind: "again", afterMs: earlyMs, reason: "the attempt is not due yet" };
     return this.#written(delivery, await this.#made(delivery, endpoint));
   }
 
@@ -140,7 +141,7 @@ export class DeliveryAttempts {
     const { webhooks } = this.#dependencies;
     const delivery = await webhooks.deliveries.findOne({ _id });
     if (delivery === null || delivery.run !== run) return ended("superseded");
-    if (delivery.status === "pending") throw new Error(`what became of ${_id} was not written down`);
+    if (delivery.status === "pending") throw new Error(`the outcome of ${_id} was not recorded`);
     const endpoint =
       delivery.status === "failed" ? await webhooks.endpoints.findOne({ _id: endpointId }) : null;
     return this.#over(delivery, endpoint, delivery.status);
