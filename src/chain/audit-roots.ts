@@ -58,7 +58,6 @@ export interface RecordedRoot {
   readonly hashes: readonly string[];
 }
 
-/** Returns all roots ever recorded, on any chain. */
 export async function recordedRoots(db: Db): Promise<RecordedRoot[]> {
   const recorded = await db
     .collection<ChainTransactionDocument>(COLLECTIONS.chainTransactions, {

@@ -24,7 +24,6 @@ export function offeredFor({ baseFeePerGas, tipPerGas }: GasPrice, mostPerGas: b
   return { maxFeePerGas, maxPriorityFeePerGas: least(tipPerGas, maxFeePerGas) };
 }
 
-/** Decision about the fees of a waiting transaction. */
 export type Raise =
   | { readonly kind: "raise"; readonly fees: Fees }
   /** The fees suffice for the next block: the transaction waits for something else. */

@@ -48,7 +48,6 @@ export class ForeignNonces {
   readonly #unexplained = new Map<number, string>();
   /** The lowest nonce under which this process has recorded anything since its last complete check. */
   #lowest = Infinity;
-  /** Nonces reported to the operator. */
   readonly #reported = new LRUCache<number, true>({ max: REPORTED_MAX });
   /** The block in which each not yet final nonce was used; once final, a node may have dropped that state. */
   readonly #usedIn = new LRUCache<number, bigint>({ max: REPORTED_MAX });

@@ -74,7 +74,6 @@ export interface TriedCall {
   readonly gas?: bigint;
 }
 
-/** The chain's answer to a simulated call. */
 export type Simulated =
   | { readonly kind: "passes"; readonly data: Hex }
   /** Message of the contract or node; may be empty. */

@@ -6,7 +6,6 @@ const RECIPIENTS_PER_CALL_MAX = 200;
 
 const TRANSFER = getAbiItem({ abi: erc20Abi, name: "Transfer" });
 
-/** A token's transfer in a final block. */
 export interface Transfer {
   readonly from: Address;
   readonly to: Address;

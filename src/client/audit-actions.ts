@@ -194,7 +194,6 @@ const isAction = (action: string): action is AuditAction => Object.hasOwn(AUDIT_
 
 export const isResourceKind = (type: string): type is ResourceKind => Object.hasOwn(RESOURCE_KINDS, type);
 
-/** Returns the actions on a kind of resource; none for an unknown kind. */
 export const actionsOn = (type: string): readonly AuditAction[] =>
   Object.keys(AUDIT_ACTIONS)
     .filter(isAction)
@@ -224,7 +223,6 @@ export interface AuditOutcome {
 
 const INTERNAL_ERROR = 500;
 
-/** Describes an entry's outcome: done, or why not. */
 export function outcomeOf({ after, decision, from, result: { code, status } }: Outcomes): AuditOutcome {
   const why = code === null ? null : readable(code);
   const outcome = fieldOf(decision, "outcome");
@@ -278,5 +276,4 @@ const SYSTEM_ACTORS: Readonly<Record<string, string>> = {
   webhooks: "Service (webhooks)",
 };
 
-/** Returns the name of an actor that is the service itself or its operator. */
 export const systemActor = (id: string): string => SYSTEM_ACTORS[id] ?? "Service";

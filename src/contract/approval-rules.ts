@@ -101,7 +101,6 @@ const ruleOf = <I extends z.ZodType, E extends z.ZodType, W extends z.ZodType>(
 
 const id = z.string().regex(/^rule_[0-9A-HJKMNP-TV-Z]{26}$/, "must be the id of a rule that is there");
 
-/** Types without parameters. */
 const bareTypes = Object.entries(params)
   .filter(([, { shape }]) => Object.keys(shape).length === 0)
   .map(([type]) => type)

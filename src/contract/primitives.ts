@@ -163,7 +163,6 @@ export const oneAgent = ({ agent_id, agentId }: AgentFilter): boolean =>
   agent_id === undefined || agentId === undefined || agent_id === agentId;
 export const ONE_AGENT = { path: ["agentId"], error: "names another agent than agent_id" };
 
-/** Returns the agent to which a list is restricted. */
 export const agentIn = ({ agent_id, agentId }: AgentFilter): string | undefined => agent_id ?? agentId;
 
 /** Characters of a cursor; a decoder would skip others. */

@@ -38,7 +38,6 @@ const PAYMENT_TOOLS = {
   wallet: "create_wallet_payment",
 } as const satisfies Record<Rail, AgentTool>;
 
-/** The rail of each tool that pays by a single rail. */
 export const RAIL_OF = {
   create_card_payment: "card",
   create_wallet_payment: "wallet",

@@ -32,7 +32,6 @@ export function referenceOf(schema: z.core.$ZodType): Reference {
   return own ?? (parent === undefined ? {} : referenceOf(parent));
 }
 
-/** Whether a schema's field is shown to a reader. */
 export function isShown(schema: z.core.$ZodType, reader: Reader): boolean {
   const { shownTo } = referenceOf(schema);
   return shownTo === undefined || shownTo === reader;

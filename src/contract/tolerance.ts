@@ -11,7 +11,6 @@ type Fields = Readonly<Record<string, unknown>>;
 /** Returned by a change for a field that counts as omitted. */
 const LEFT_OUT = Symbol("left out");
 
-/** Changes one field's value according to the field's schema. */
 type Change = (field: Schema, value: unknown) => unknown;
 
 /** Omits optional fields that are `null`, at any depth, unless the field's schema accepts null. */

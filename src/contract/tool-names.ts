@@ -45,7 +45,6 @@ export type ManagementTool = (typeof MANAGEMENT_TOOLS)[number];
 /** An agent spends; an organization's key provisions and supervises. No credential does both. */
 export type Toolset = "agent" | "management";
 
-/** Returns the toolset of a tool's name; null if no tool has it. */
 export function toolsetOf(name: string): Toolset | null {
   const isNamed = (tool: string): boolean => tool === name;
   if (AGENT_TOOLS.some(isNamed)) return "agent";

@@ -19,7 +19,6 @@ export async function keepOnly(tree: string, ending: string, target: string): Pr
 export interface ArchiveRequest {
   /** A .tar.gz file. */
   readonly url: URL;
-  /** Address of the publisher's SHA-256, if published. */
   readonly sha256Url?: URL;
   /** Ending of the executable's path in the archive. */
   readonly member: string;

@@ -112,7 +112,6 @@ async function assertPortsFree(options: EngineOptions): Promise<void> {
   await choosePorts(wishes);
 }
 
-/** An engine's stop and pid. */
 type Supervised = Pick<Supervisor, "pid" | "stop">;
 
 type Started<T> = T & { readonly supervisor: Supervised | null };

@@ -17,7 +17,6 @@ const CODE = /^[0-9]{6}$/;
 export const newTotpSecret = (randomBytes: RandomBytes): string =>
   new ScureBase32Plugin().encode(randomBytes(SECRET_SIZE_BYTES), { padding: false });
 
-/** Returns the URL that an authenticator app scans. */
 export const otpauthUrl = (productName: string, account: string, secret: string): string =>
   generateURI({ issuer: productName, label: account, secret });
 

@@ -31,7 +31,6 @@ const PENDING_LIFETIME_MILLISECONDS = 10 * 60 * 1000;
 export interface TotpEnrolment {
   /** Base32, for typing in. */
   readonly secret: string;
-  /** URL of the secret, for scanning. */
   readonly otpauthUrl: string;
 }
 

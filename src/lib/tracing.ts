@@ -99,9 +99,7 @@ function inSpan<T>(
   });
 }
 
-/** The span of a request that this process answers. */
 export interface RequestSpan {
-  /** Runs work in the span. */
   run(work: () => void): void;
   end(name: string, attributes: Attributes, isFailure: boolean): void;
 }

@@ -2,7 +2,6 @@ import type { ApprovalSnapshot } from "../store/documents.ts";
 import { inertText } from "./inert-text.ts";
 import type { MailMessage } from "./mail.ts";
 
-/** The fields of an approval that a mail states. */
 export type MailedApproval = Pick<
   ApprovalSnapshot,
   | "_id"

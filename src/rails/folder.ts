@@ -25,7 +25,6 @@ export interface RailsDependencies {
   readonly purchases: RailPort | null;
 }
 
-/** An organization's account at a card issuer. */
 export type ConnectedIssuer = Pick<CardConnectionDocument, "isTest">;
 
 /** Plays a sandbox network's effects on a payment after its authorization, each at its time. */

@@ -77,7 +77,6 @@ export async function renewAll<T extends { readonly _id: string }>(
   return { what, rotated, unreadable };
 }
 
-/** Seals all stored sealed values again under the newest master key. */
 export async function resealAll(db: Db, masterKey: MasterKey, options: RotationOptions): Promise<Rotated[]> {
   const results: Rotated[] = [];
   for (const place of SEALED_PLACES) {

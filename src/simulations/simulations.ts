@@ -162,7 +162,6 @@ export class Simulations {
     return { level, filter: { agentId: id, rail } };
   }
 
-  /** Returns the longest look-back window of any rule. */
   async #longestWindowMs(documents: Documents, project: ProjectDocument): Promise<number> {
     const projection = { approvalRules: 1 } as const;
     const { teams } = this.#dependencies.collections;

@@ -15,7 +15,6 @@ import {
 } from "../messages/envelope.ts";
 import { type OnRefused, type PayloadCodecOptions, SealingCodec } from "./payload-codec.ts";
 
-/** Payload converters of all clients and workers of the service. */
 export interface TemporalPayloads {
   readonly codec: SealingCodec;
   readonly client: Required<Pick<ClientOptions, "dataConverter" | "interceptors">>;

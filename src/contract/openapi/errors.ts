@@ -29,7 +29,6 @@ export const WAITS: ReadonlySet<ErrorCode> = new Set([
   "SERVICE_UNAVAILABLE",
 ] as const);
 
-/** Returns an operation's error codes by status, such as `"404"`. */
 export function errorCodesOf(operation: Operation): ReadonlyMap<string, readonly ErrorCode[]> {
   const byStatus = new Map<string, ErrorCode[]>();
   const bodyErrors = operation.http?.method === "get" ? [] : BODY_ERRORS;

@@ -50,7 +50,6 @@ interface Example {
   readonly value: unknown;
 }
 
-/** Returns one example per form of a body. */
 export function examplesOf(given: Schema, resolve: Resolve): Readonly<Record<string, Example>> {
   const forms = alternativesOf(given);
   if (forms.length < 2) return { default: { value: exampleOf(given, resolve) } };

@@ -88,7 +88,6 @@ export const HEADERS: Readonly<Record<string, Header>> = {
   [SOMETIMES_NAME]: SOMETIMES,
 };
 
-/** Returns references to the headers of every response and to the given ones. */
 export const headersWith = (...more: readonly SomeHeader[]): Readonly<Record<string, object>> =>
   Object.fromEntries(
     [...Object.keys(EVERYWHERE), ...more].map((name) => [name, { $ref: `#/components/headers/${name}` }]),

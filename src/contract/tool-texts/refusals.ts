@@ -304,7 +304,6 @@ const TOOLS: Readonly<Partial<Record<AgentTool | ManagementTool, Texts>>> = {
 
 const TOOLSETS: Readonly<Record<Toolset, Texts>> = { agent: AGENT, management: MANAGEMENT };
 
-/** Returns the refusal's text for a model of the toolset; null if there is none. */
 export function refusalText(toolset: Toolset, tool: string, code: ErrorCode): RefusalText | null {
   const own = Object.entries(TOOLS).find(([name]) => name === tool)?.[1];
   const { next, what } = { ...BOTH[code], ...TOOLSETS[toolset][code], ...own?.[code] };

@@ -4,7 +4,6 @@ import { createHash } from "node:crypto";
 export const SIMULATED_BIN = "40000099";
 const CODE_DIGITS = 3;
 
-/** Number, expiry and code, as shown to a card's holder. */
 export interface CardData {
   readonly number: string;
   readonly code: string;

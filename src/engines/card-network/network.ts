@@ -119,7 +119,6 @@ export class CardNetwork {
     return this.store.put({ ...made, ...fixed, secret: `whsec_simulator_${made.id}`, ...given });
   }
 
-  /** Adds money for authorizations. */
   topUp(amountCents: number): Stored {
     this.configure({ fundedCents: this.settings.fundedCents + amountCents });
     const topup = {

@@ -194,7 +194,6 @@ export class OrganizationKeys {
 
 const keyNamed = (id: string) => ({ type: "organization_key", id });
 
-/** Returns a key's rights for the audit log. */
 const auditedFields = ({
   _id,
   binding,

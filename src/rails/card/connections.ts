@@ -88,7 +88,6 @@ export class IssuerUnusable extends Error implements Unavailable {
   readonly isUnavailable = true;
 }
 
-/** A connection's account after set-up. */
 export type SetUpAccount = IssuerAccount & { readonly made: IssuerObjects };
 
 export class CardConnections {

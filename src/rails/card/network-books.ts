@@ -32,7 +32,6 @@ export const historyIn = (entries: readonly CardLedgerDocument[]): readonly Rail
     .toSorted((one, other) => one.createdAt.getTime() - other.createdAt.getTime())
     .flatMap((_, index, ordered) => booksIn(ordered.slice(0, index + 1)));
 
-/** Returns a payment's books from its entries. */
 export function booksIn(entries: readonly CardLedgerDocument[]): readonly RailBooks[] {
   const first = entries.find(({ authorizedMc }) => authorizedMc !== undefined);
   if (first === undefined) return [];

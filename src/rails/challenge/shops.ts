@@ -1,7 +1,6 @@
 import { type FetchOutcome, GuardedFetch } from "../../lib/guarded-fetch/guarded-fetch.ts";
 import { Gate } from "../../lib/gate.ts";
 
-/** A request to a shop, as given by an agent. */
 export interface ShopRequest {
   readonly url: string;
   readonly method: string;

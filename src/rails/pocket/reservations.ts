@@ -2,7 +2,6 @@ import type { Collection, Db } from "mongodb";
 import type { Clock } from "../../payments/ports.ts";
 import { COLLECTIONS } from "../../store/documents.ts";
 
-/** Money of a pocket that is reserved for a payment. */
 export interface Reservation {
   readonly transactionId: string;
   /** In the token's smallest units. */

@@ -16,7 +16,6 @@ import {
 } from "./refusals.ts";
 import { checkTransfer } from "./transfer-check.ts";
 
-/** Remedy for a reverted attempt. */
 export type Remedy =
   /** The obstacle is gone; try again. */
   | { readonly kind: "again" }

@@ -53,7 +53,6 @@ export async function walletsOnChain({
   };
 }
 
-/** Says why the chain could not be read, and what was not compared. */
 export const unreadChain = (what: string, error: unknown): string => {
   const reason = error instanceof Error ? (error.message.split("\n")[0] ?? "") : String(error);
   return `The chain could not be read, ${what} were not compared: ${reason}`;

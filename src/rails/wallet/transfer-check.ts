@@ -5,7 +5,6 @@ import { unitsOf } from "../../chain/units.ts";
 import type { Attempt } from "./attempts.ts";
 import { GAS_EXCEEDED, type RefusalReason, refusedByToken } from "./refusals.ts";
 
-/** The token's answer to an attempt, before anything is signed. */
 export type TransferCheck =
   /** Accepted, with the gas limit for `spend`. */
   | { readonly kind: "passes"; readonly gas: bigint }

@@ -82,7 +82,6 @@ export class EventDispatcher {
   readonly #elapsed: () => number;
   #lastServed = "";
   #counted = { at: 0, payments: 0 };
-  /** Times of recently published payments. */
   #publishedAt: Date[] = [];
 
   constructor(dependencies: DispatcherDependencies) {

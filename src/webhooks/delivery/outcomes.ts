@@ -114,7 +114,6 @@ export async function dropQueued(
   );
 }
 
-/** Whether the endpoint was disabled by this delivery's failure. */
 export const isDisabledBy = (
   { disabled }: EndpointDocument,
   { _id, run }: Pick<DeliveryDocument, "_id" | "run">,

@@ -8,7 +8,6 @@ export const VALIDITY_MAX_SECONDS = 300;
 /** Facilitators refuse an authorization that expires within 6 s. */
 const VALIDITY_MIN_SECONDS = 30;
 
-/** An offer to pay, or why there is none. */
 export type Chosen =
   | { readonly kind: "offer"; readonly offer: Offer }
   /** `leastMc`: the lowest price that could be paid. */

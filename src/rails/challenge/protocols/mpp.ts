@@ -70,7 +70,6 @@ function judged(challenge: Challenge, terms: TokenTerms, now: number): Judged {
   return { frame, ...price, timeoutSeconds, nonce: keccak256(stringToBytes(`${id}${realm}`)) };
 }
 
-/** Returns the header that pays an offer. */
 export function presented(
   { chainId, challenge }: Extract<Frame, { protocol: "mpp" }>,
   authorization: Authorization,

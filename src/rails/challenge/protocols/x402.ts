@@ -108,7 +108,6 @@ function judged(
   return { frame, ...price, timeoutSeconds: maxTimeoutSeconds, nonce: null };
 }
 
-/** Returns the header that pays an offer of either version. */
 export function presented(
   frame: Extract<Frame, { protocol: "x402/2" | "x402/1" }>,
   authorization: Authorization,
