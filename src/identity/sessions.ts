@@ -165,8 +165,8 @@ const EXPIRED =
   "refresh token (POST /v1/auth/refresh), or sign in again.";
 
 /**
- * Authenticates a session token: it must be genuine and fresh, its session alive, its user present. Role, plan and
- * elevation come from the database, so that a change or a sign-out is effective at once.
+ * Authenticates a session token: it must be genuine and fresh, its session alive, its user present. Role and elevation
+ * come from the database, so that a change or a sign-out is effective at once; the organization may be cached.
  */
 export async function authenticateSession(
   context: AuthContext,
