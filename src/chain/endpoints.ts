@@ -2,10 +2,10 @@ import { z } from "zod";
 import type { ChainWatchers } from "./repairs.ts";
 
 /** Timeout of the preferred endpoint while there is another one: leaves that one time within a call. */
-const PREFERRED_MS = 800;
+const PREFERRED_TIMEOUT_MS = 800;
 /** Time before a failed endpoint is preferred again. */
 const DOWN_MS = 30_000;
-const CHECK_MS = 1_500;
+const CHECK_TIMEOUT_MS = 1_500;
 /** Blocks by which one endpoint may lag behind the other before that counts as a disagreement. */
 const LAG_MAX = 50n;
 
@@ -54,7 +54,7 @@ export class Endpoints {
       const isLast = at === inOrder.length - 1;
       if (!(await this.#isUsable(endpoint))) continue;
       try {
-        const response = await posted(endpoint.url, init ?? {}, isLast ? null : PREFERRED_MS);
+        const response = await posted(endpoint.url, init ?? {}, isLast ? null : PREFERRED_TIMEOUT_MS);
         if (response.status === 429 || response.status >= 500) last = response;
         else {
           this.#noteUsed(endpoint);
@@ -146,7 +146,7 @@ async function asked(url: string, method: string, params: readonly unknown[] = [
     method: "POST",
     headers: { "content-type": "application/json" },
     body: JSON.stringify({ jsonrpc: "2.0", id: 1, method, params }),
-    signal: AbortSignal.timeout(CHECK_MS),
+    signal: AbortSignal.timeout(CHECK_TIMEOUT_MS),
   });
   return answer.parse(await response.json()).result;
 }

@@ -25,12 +25,12 @@ import { revertTextOf } from "./reverts.ts";
 import { PlainError } from "../lib/plain-error.ts";
 
 /** Timeout of one call to the chain. */
-const CALL_MS = 2_000;
-/** Maximum transactions broadcast in one request: a busy node accepts this many well within `CALL_MS`. */
+const CALL_TIMEOUT_MS = 2_000;
+/** Maximum transactions broadcast in one request: a busy node accepts this many well within `CALL_TIMEOUT_MS`. */
 const BROADCAST_PER_REQUEST_MAX = 16;
 /** Broadcasts of the same transactions before they are left to the keeper. */
 const BROADCASTS_MAX = 2;
-const PRICE_CACHE_MS = 2_000;
+const PRICE_CACHE_TTL_MS = 2_000;
 /**
  * Maximum age, in blocks, of the state that finality reads. A pruning node keeps the states of 128 blocks; the search
  * for the block in which a nonce was used goes back the same distance again.
@@ -146,7 +146,7 @@ export class ChainRpc {
       batch: { batchSize: CALLS_PER_REQUEST_MAX },
       fetchFn: this.#batching.fetch,
       retryCount: 0,
-      timeout: CALL_MS,
+      timeout: CALL_TIMEOUT_MS,
     });
     this.client = createPublicClient({ transport, cacheTime: 0, pollingInterval: config.pollMs });
   }
@@ -202,7 +202,7 @@ export class ChainRpc {
   /** Returns a block's hash, which covers everything up to it; null if the chain has no such block. */
   async blockHash(blockNumber: bigint): Promise<Hash | null> {
     try {
-      const { hash, number } = await withTimeout(CALL_MS, this.client.getBlock({ blockNumber }));
+      const { hash, number } = await withTimeout(CALL_TIMEOUT_MS, this.client.getBlock({ blockNumber }));
       if (number !== blockNumber) throw new ChainUnreachable("the chain answered a different request");
       return hash;
     } catch (error) {
@@ -233,7 +233,7 @@ export class ChainRpc {
     const now = performance.now();
     if (this.#price !== null && now < this.#price.until) return this.#price.price;
     const price = this.#readPrice();
-    this.#price = { price, until: now + PRICE_CACHE_MS };
+    this.#price = { price, until: now + PRICE_CACHE_TTL_MS };
     price.catch(() => {
       this.#price = null;
     });
@@ -253,7 +253,7 @@ export class ChainRpc {
   /** Returns a transaction's receipt in the current chain; null if the chain does not contain it. */
   async receipt(hash: Hash): Promise<Receipt | null> {
     try {
-      const found = await withTimeout(CALL_MS, this.client.getTransactionReceipt({ hash }));
+      const found = await withTimeout(CALL_TIMEOUT_MS, this.client.getTransactionReceipt({ hash }));
       // A proxy that mixes up answers must not turn one payment's outcome into another's.
       if (found.transactionHash !== hash)
         throw new ChainUnreachable("the chain answered a different request");
@@ -268,7 +268,7 @@ export class ChainRpc {
   /** Returns a transaction's data and block; null if the chain has no such transaction. */
   async transaction(hash: Hash): Promise<FoundTransaction | null> {
     try {
-      const found = await withTimeout(CALL_MS, this.client.getTransaction({ hash }));
+      const found = await withTimeout(CALL_TIMEOUT_MS, this.client.getTransaction({ hash }));
       if (found.hash !== hash) throw new ChainUnreachable("the chain answered a different request");
       const { blockNumber, from, input: data, to } = found;
       return { data, from, to, blockNumber };
@@ -306,7 +306,7 @@ export class ChainRpc {
   /** Simulates a call on the newest block, without an effect. Throws if the chain does not answer. */
   async simulate({ data, from, gas, to }: TriedCall): Promise<Simulated> {
     try {
-      const found = await withTimeout(CALL_MS, this.client.call({ account: from, to, data, gas }));
+      const found = await withTimeout(CALL_TIMEOUT_MS, this.client.call({ account: from, to, data, gas }));
       return { kind: "passes", data: found.data ?? "0x" };
     } catch (error) {
       if (!isAnswer(error)) throw this.#unreachable(error);
@@ -319,7 +319,10 @@ export class ChainRpc {
   /** Returns the gas that a call needs on the newest block; null if the chain has no figure, as for a revert. */
   async estimateGas({ data, from, to }: TriedCall): Promise<bigint | null> {
     try {
-      return await withTimeout(CALL_MS, this.client.estimateGas({ account: from, to, data, prepare: false }));
+      return await withTimeout(
+        CALL_TIMEOUT_MS,
+        this.client.estimateGas({ account: from, to, data, prepare: false }),
+      );
     } catch (error) {
       if (isAnswer(error)) return null;
       throw this.#unreachable(error);
@@ -339,7 +342,7 @@ export class ChainRpc {
   /** Adds the timeout to a call made with `client` directly, and hides the URL from its errors. */
   async answer<T>(call: Promise<T>): Promise<T> {
     try {
-      return await withTimeout(CALL_MS, call);
+      return await withTimeout(CALL_TIMEOUT_MS, call);
     } catch (error) {
       throw this.#unreachable(error);
     }
@@ -362,7 +365,7 @@ export class ChainRpc {
 
   async #sendError(raw: Hex): Promise<unknown> {
     try {
-      await withTimeout(CALL_MS, this.client.sendRawTransaction({ serializedTransaction: raw }));
+      await withTimeout(CALL_TIMEOUT_MS, this.client.sendRawTransaction({ serializedTransaction: raw }));
       return null;
     } catch (error) {
       return error;

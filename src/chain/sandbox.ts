@@ -22,7 +22,7 @@ export const SANDBOX_FEES = { maxFeePerGas: 100_000_000_000n, maxPriorityFeePerG
 
 /** A million worthless ether. */
 const GAS_MONEY = 10n ** 24n;
-const MINED_MS = 4_000;
+const MINING_TIMEOUT_MS = 4_000;
 
 export interface SandboxDependencies extends DeploymentDependencies {
   readonly config: ChainConfig;
@@ -79,7 +79,12 @@ export class ChainSandbox {
     const expected = { factory: factoryDeployment(), token: sandboxTokenDeployment(signer.address) };
     // Recorded even if another sender deployed them: a fresh chain must be reproducible from the service's records
     // alone.
-    const missing = await ensureDeployed(this.#dependencies, expected, MINED_MS, "also what is there");
+    const missing = await ensureDeployed(
+      this.#dependencies,
+      expected,
+      MINING_TIMEOUT_MS,
+      "also what is there",
+    );
     if (missing.length > 0) throw new ChainUnreachable(`not on the local chain yet: ${missing.join(", ")}`);
   }
 
@@ -103,14 +108,14 @@ export class ChainSandbox {
     const recorded = (await outbox.record([call])).get(purpose);
     if (recorded === undefined || !isTransaction(recorded)) throw new Error(`${purpose} was not recorded`);
     await broadcast([recorded]);
-    const receipt = await finality.wait(recorded, MINED_MS);
+    const receipt = await finality.wait(recorded, MINING_TIMEOUT_MS);
     if (receipt?.succeeded === false) throw new Error("test money could not be minted");
     return receipt === null ? null : recorded;
   }
 }
 
 const answer = z.object({ error: z.object({ message: z.string() }).optional() });
-const CALL_MS = 2_000;
+const CALL_TIMEOUT_MS = 2_000;
 
 /** Makes a call specific to local chains, which the client library does not know. */
 async function rpcCall(url: string, method: string, params: readonly Hex[]): Promise<void> {
@@ -125,7 +130,7 @@ async function answerTo(url: string, method: string, params: readonly Hex[]) {
     method: "POST",
     headers: { "content-type": "application/json" },
     body: JSON.stringify({ jsonrpc: "2.0", id: 1, method, params }),
-    signal: AbortSignal.timeout(CALL_MS),
+    signal: AbortSignal.timeout(CALL_TIMEOUT_MS),
   });
   return answer.parse(await response.json());
 }

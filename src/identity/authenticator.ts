@@ -15,13 +15,13 @@ import { isUnavailable } from "../lib/unavailable.ts";
 import { withTimeout } from "../lib/with-timeout.ts";
 
 /** Timeout for checking a credential, out of a caller's 5 s. */
-const AUTHENTICATION_MS = 3_000;
+const AUTHENTICATION_TIMEOUT_MS = 3_000;
 
 /**
  * Size and TTL of the cache of authenticated agents. The TTL does not affect their rights: the ledger decides those.
  */
 const CACHED_AGENTS_MAX = 5_000;
-const CACHED_AGENT_MS = 30_000;
+const CACHED_AGENT_TTL_MS = 30_000;
 
 export interface AuthenticatorDependencies {
   readonly agents: Collection<AgentDocument>;
@@ -93,7 +93,10 @@ export class Authenticator {
   readonly #dependencies: AuthenticatorDependencies;
   /** Batches the loads of concurrent requests; caches nothing for later ones. */
   readonly #agentsByHash: DataLoader<PresentedKey, AgentDocument | null>;
-  readonly #cached = new LRUCache<string, AgentPrincipal>({ max: CACHED_AGENTS_MAX, ttl: CACHED_AGENT_MS });
+  readonly #cached = new LRUCache<string, AgentPrincipal>({
+    max: CACHED_AGENTS_MAX,
+    ttl: CACHED_AGENT_TTL_MS,
+  });
 
   constructor(dependencies: AuthenticatorDependencies) {
     this.#dependencies = dependencies;
@@ -108,7 +111,7 @@ export class Authenticator {
     const token = bearerIn(header);
     if (token === null) return malformed;
     try {
-      return await withTimeout(AUTHENTICATION_MS, this.#verify(token, options));
+      return await withTimeout(AUTHENTICATION_TIMEOUT_MS, this.#verify(token, options));
     } catch (error) {
       if (!isUnavailable(error)) throw error;
       const unavailable = refusal("SERVICE_UNAVAILABLE", undefined, { retryAfterSeconds: 1 });
@@ -148,7 +151,7 @@ export class Authenticator {
     const { agent, keyId } = principal;
     this.#dependencies.onAgentKeyUsed(agent, newestOf(key));
     const verify = async (): Promise<Result<AgentPrincipal>> =>
-      (await withTimeout(AUTHENTICATION_MS, this.#agent(key))).result;
+      (await withTimeout(AUTHENTICATION_TIMEOUT_MS, this.#agent(key))).result;
     const cached = { revision: agent.revision, verify };
     return {
       result: ok({ ...principal, cached }),

@@ -7,7 +7,7 @@ import { join } from "node:path";
 const OWNER_ONLY = 0o600;
 
 /** Age at which a draft counts as left by a killed process; drafts normally live for moments. */
-const DRAFT_LEFT_MS = 60_000;
+const DRAFT_MAX_AGE_MS = 60_000;
 const DRAFT = /^\.(.+)\.[0-9a-f]{12}\.tmp$/;
 
 /**
@@ -42,7 +42,7 @@ export async function clearDrafts(folder: string, ofName?: string): Promise<void
     const [, of] = DRAFT.exec(name) ?? [];
     if (of === undefined || (ofName !== undefined && of !== ofName)) continue;
     const found = await statIfThere(join(folder, name));
-    if (found === null || !found.isFile() || Date.now() - found.mtimeMs < DRAFT_LEFT_MS) continue;
+    if (found === null || !found.isFile() || Date.now() - found.mtimeMs < DRAFT_MAX_AGE_MS) continue;
     // The process was killed after linking: the secret's own bytes have a second name.
     if (found.nlink > 1) await rm(join(folder, name), { force: true });
     else await destroyFile(folder, name, found.size);

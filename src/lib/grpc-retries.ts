@@ -2,7 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { defaultGrpcRetryOptions, makeGrpcRetryInterceptor } from "@temporalio/client";
 
 /** Tolerance for a retry that fires late on a busy machine. */
-const LATE_MS = 100;
+const LATE_TOLERANCE_MS = 100;
 
 /** gRPC status of a server that currently accepts no more. */
 const RESOURCE_EXHAUSTED = 8;
@@ -61,7 +61,7 @@ export class GrpcRetries {
   /** Resolves when no retry will run any more; at once if none is waiting. */
   async end(): Promise<void> {
     this.#ending = true;
-    const leftMs = this.#lastDueAt + LATE_MS - performance.now();
+    const leftMs = this.#lastDueAt + LATE_TOLERANCE_MS - performance.now();
     if (leftMs > 0) await sleep(leftMs);
   }
 }

@@ -61,7 +61,7 @@ export async function endLog(logger: Logger): Promise<void> {
   const closed = once(destination, "close");
   destination.end();
   try {
-    await withTimeout(LAST_LINES_MS, closed);
+    await withTimeout(LAST_LINES_TIMEOUT_MS, closed);
   } catch {
     // The disk is full, or the file never existed: at exit the process would write the rest again, and fail or hang.
     // The event signals that there is nothing left.
@@ -69,7 +69,7 @@ export async function endLog(logger: Logger): Promise<void> {
   }
 }
 
-const LAST_LINES_MS = 1_000;
+const LAST_LINES_TIMEOUT_MS = 1_000;
 
 function fileOf(dest: string, maxBytes: number): Destination {
   try {

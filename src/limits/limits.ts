@@ -50,7 +50,7 @@ export type LimitName =
   Surface | "dashboard" | "address" | "logos" | "registrations" | "operation" | "management_writes";
 
 /** Timeout for looking up the plan, out of a caller's 5 s. */
-const PLAN_LOOKUP_MS = 500;
+const PLAN_LOOKUP_TIMEOUT_MS = 500;
 
 /** Limits per minute, independent of HTTP. */
 export class Limits {
@@ -175,7 +175,7 @@ export class Limits {
 
   /** Returns the organization's plan limits, read here because an agent's key does not carry its organization. */
   async #planOf({ organizationId }: Caller): Promise<PlanLimits> {
-    const organization = await withTimeout(PLAN_LOOKUP_MS, this.#organizations.of(organizationId));
+    const organization = await withTimeout(PLAN_LOOKUP_TIMEOUT_MS, this.#organizations.of(organizationId));
     if (organization === null) throw new Error(`there is no organization ${organizationId}`);
     return limitsOf(organization);
   }

@@ -9,7 +9,7 @@ import { MemoryCounts } from "./memory-counts.ts";
 const COLLECTION = "rate_limits";
 
 /** Timeout of one count, out of a caller's 5 s. */
-const COUNT_MS = 500;
+const COUNT_TIMEOUT_MS = 500;
 
 /** Maximum cached limiters, one per distinct limit. */
 const LIMITERS_MAX = 1_000;
@@ -42,7 +42,7 @@ export class MongoCounts implements Counts {
   }
 
   /** `countMs` is the timeout after which this process counts for itself. */
-  static async on(db: Db, countMs = COUNT_MS): Promise<MongoCounts> {
+  static async on(db: Db, countMs = COUNT_TIMEOUT_MS): Promise<MongoCounts> {
     const counts = new MongoCounts(db, countMs);
     await counts.#limiterOf(1).createIndexes();
     return counts;

@@ -11,8 +11,8 @@ const AT_ONCE_MAX = 5;
 /** Maximum mails in flight of one organization. */
 const OF_ORGANIZATION_MAX = 3;
 /** First and longest retry delay of a mail over the limit; it grows, so that many do not keep the worker busy. */
-const BUSY_MS = 1_000;
-const BUSY_MAX_MS = 60_000;
+const BUSY_RETRY_MS = 1_000;
+const BUSY_RETRY_MAX_MS = 60_000;
 
 export interface MailDependencies extends InviteMailDependencies {
   /** Address of the dashboard, without a trailing slash. */
@@ -75,7 +75,8 @@ export function mailActivities(dependencies: MailDependencies): MailActivities {
 }
 
 /** Jittered, so that mails refused together do not return together. */
-const busyMs = (attempt: number): number => Math.min(attempt * BUSY_MS, BUSY_MAX_MS) * (0.5 + Math.random());
+const busyMs = (attempt: number): number =>
+  Math.min(attempt * BUSY_RETRY_MS, BUSY_RETRY_MAX_MS) * (0.5 + Math.random());
 
 /** Returns a failure that is retried; the service's own log has the reason. */
 const later = (message: string, afterMs?: number): ApplicationFailure =>

@@ -6,7 +6,7 @@ import { withTimeout } from "../lib/with-timeout.ts";
 import { mailCollections, type MailedInvite } from "../store/mail-documents.ts";
 
 /** Maximum wait of a request for the start of its mail's workflow; later, the sweep starts it. */
-const BEGIN_MS = 1_000;
+const BEGIN_TIMEOUT_MS = 1_000;
 /** Age at which the sweep starts an invite's mail: the process that wrote the invite has died, or is about to. */
 const ORPHANED_AFTER_MS = 2_000;
 const SWEEP_MAX = 100;
@@ -35,7 +35,7 @@ export class InviteOutbox {
   /** Starts the mail of an invite that was just written. Never throws: a failed start is left to the sweep. */
   async begin(invite: Pick<MailedInvite, "_id" | "organizationId">): Promise<void> {
     try {
-      await withTimeout(BEGIN_MS, this.#begun(invite));
+      await withTimeout(BEGIN_TIMEOUT_MS, this.#begun(invite));
     } catch (error) {
       this.#dependencies.onWarning("an invite's mail was not started at once", error);
     }

@@ -20,10 +20,10 @@ export interface SmtpSettings {
   readonly from: { readonly name: string; readonly address: string };
 }
 
-const CONNECT_MS = 10_000;
-const SILENT_MS = 20_000;
+const CONNECT_TIMEOUT_MS = 10_000;
+const SILENCE_TIMEOUT_MS = 20_000;
 /** Timeout of one exchange, within its activity's minute. */
-const EXCHANGE_MS = 45_000;
+const EXCHANGE_TIMEOUT_MS = 45_000;
 
 /** Matches one address without the special characters of lists, headers and SMTP commands. */
 const ONE_ADDRESS = /^[^\s\p{C}"(),:;<>@[\\\]]{1,64}@[^\s\p{C}"(),:;<>@[\\\]]{1,253}$/u;
@@ -57,10 +57,10 @@ export function smtpMail({ from, server }: SmtpSettings, extraCa: string | null)
       ...(extraCa === null ? {} : { ca: [...rootCertificates, extraCa] }),
     },
     ...(credentials === null ? {} : { auth: { ...credentials } }),
-    connectionTimeout: CONNECT_MS,
-    greetingTimeout: CONNECT_MS,
-    dnsTimeout: CONNECT_MS,
-    socketTimeout: SILENT_MS,
+    connectionTimeout: CONNECT_TIMEOUT_MS,
+    greetingTimeout: CONNECT_TIMEOUT_MS,
+    dnsTimeout: CONNECT_TIMEOUT_MS,
+    socketTimeout: SILENCE_TIMEOUT_MS,
     disableFileAccess: true,
     disableUrlAccess: true,
   });
@@ -78,7 +78,7 @@ export function smtpMail({ from, server }: SmtpSettings, extraCa: string | null)
         headers: { "Auto-Submitted": "auto-generated" },
       };
       try {
-        await withTimeout(EXCHANGE_MS, transport.sendMail(message));
+        await withTimeout(EXCHANGE_TIMEOUT_MS, transport.sendMail(message));
         return "sent";
       } catch (error) {
         const { code = "unknown", command = "none", response = "", responseCode = 0 } = failure.parse(error);

@@ -6,7 +6,7 @@ import type { Collections } from "../store/collections.ts";
 import { type Metrics, PREFIX } from "./metrics.ts";
 
 /** Timeout of a scrape's reads from MongoDB. Late values are left out. */
-const READ_MS = 1_000;
+const READ_TIMEOUT_MS = 1_000;
 /** TTL of the cache, so that frequent scrapes cost MongoDB nothing. */
 const CACHE_TTL_MS = 1_000;
 
@@ -26,7 +26,7 @@ export function registerOpenWork({ clock, collections, metrics }: OpenWorkDepend
   const read = (): Promise<OpenWork | null> => {
     if (performance.now() - readAt < CACHE_TTL_MS) return reading;
     readAt = performance.now();
-    reading = withTimeout(READ_MS, readOpen(collections)).catch(() => null);
+    reading = withTimeout(READ_TIMEOUT_MS, readOpen(collections)).catch(() => null);
     return reading;
   };
   const open = new Gauge({
@@ -91,9 +91,9 @@ async function readOpen({
     countedByRail(approvals, { state: "pending" }),
     approvals.findOne(
       { state: "pending" },
-      { sort: { createdAt: 1 }, projection: { _id: 0, createdAt: 1 }, maxTimeMS: READ_MS },
+      { sort: { createdAt: 1 }, projection: { _id: 0, createdAt: 1 }, maxTimeMS: READ_TIMEOUT_MS },
     ),
-    events.aggregate<{ since: Date }>(OLDEST_PENDING_EVENT, { maxTimeMS: READ_MS }).toArray(),
+    events.aggregate<{ since: Date }>(OLDEST_PENDING_EVENT, { maxTimeMS: READ_TIMEOUT_MS }).toArray(),
   ]);
   return { pending, held, heldSince: oldest?.createdAt ?? null, eventSince: event?.since ?? null };
 }
@@ -117,7 +117,7 @@ async function countedByRail(
   filter: Readonly<Record<string, string>>,
 ): Promise<Record<string, number>> {
   const byRail = collection.aggregate<{ _id: string; count: number }>(countsByRail(filter), {
-    maxTimeMS: READ_MS,
+    maxTimeMS: READ_TIMEOUT_MS,
   });
   return Object.fromEntries((await byRail.toArray()).map(({ _id, count }) => [_id, count]));
 }

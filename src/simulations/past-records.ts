@@ -10,7 +10,7 @@ import { recordedBooks } from "../store/stored-books.ts";
 /** Maximum payments judged in one simulation, and maximum earlier ones that only count. */
 export const PAYMENTS_MAX = 100_000;
 /** Timeout of the database's sum of earlier amounts. */
-const SUM_MS_MAX = 20_000;
+const SUM_TIMEOUT_MS = 20_000;
 
 const PAST_FIELDS = {
   agentId: 1,
@@ -104,7 +104,7 @@ export class PastRecords {
           },
         },
       ],
-      { maxTimeMS: SUM_MS_MAX },
+      { maxTimeMS: SUM_TIMEOUT_MS },
     );
     const earlier = new Map<string, EarlierAmounts>();
     for await (const { _id, cents, ...windows } of sums) {

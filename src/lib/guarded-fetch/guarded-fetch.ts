@@ -15,7 +15,7 @@ import { type AnswerBounds, exchange, type WholeAnswer, wholeExchange } from "./
 import { ExchangeFailure, REASONS, reasonOf } from "./reasons.ts";
 import { resolveHost } from "./resolve.ts";
 
-const JUDGE_LOOKUP_MS = 3_000;
+const JUDGE_LOOKUP_TIMEOUT_MS = 3_000;
 const PUBLIC_PORTS: readonly number[] = [443, 8443];
 /** Time to deliver a body that is cut at the timeout. */
 const BODY_END_MS = 100;
@@ -80,7 +80,7 @@ export class GuardedFetch {
    * fine now may not be when something is sent, so sending checks again.
    */
   async judge(url: string): Promise<string | null> {
-    const found = await this.#bounded(JUDGE_LOOKUP_MS, (signal) => this.#find(url, signal)).catch(
+    const found = await this.#bounded(JUDGE_LOOKUP_TIMEOUT_MS, (signal) => this.#find(url, signal)).catch(
       () => UNRESOLVED,
     );
     return isUrlProblem(found) ? found.message : null;

@@ -61,7 +61,7 @@ export const CARD_CONNECTION_INDEXES: Indexes = {
 };
 
 /** Maximum delay until other processes see a change. Before a card is ordered, its connection is read again. */
-const CACHED_MS = 5_000;
+const CACHE_TTL_MS = 5_000;
 const CACHED_MAX = 10_000;
 
 const PURPOSE = "card-issuer";
@@ -96,7 +96,7 @@ export class CardConnections {
   /** Keyed by organization, and by id. A null connection means that there is none. */
   readonly #cached = new LRUCache<string, { readonly connection: CardConnection | null }>({
     max: CACHED_MAX,
-    ttl: CACHED_MS,
+    ttl: CACHE_TTL_MS,
   });
 
   constructor(dependencies: CardConnectionsDependencies) {
@@ -125,7 +125,7 @@ export class CardConnections {
     return this.#connections.findOne({ organizationId });
   }
 
-  /** Returns an organization's connection, at most `CACHED_MS` old. */
+  /** Returns an organization's connection, at most `CACHE_TTL_MS` old. */
   async of(organizationId: string): Promise<CardConnection | null> {
     const known = this.#cached.get(organizationId);
     return known === undefined ? this.fresh(organizationId) : known.connection;
@@ -137,7 +137,7 @@ export class CardConnections {
     return connection;
   }
 
-  /** Returns the connection that an issuer's message names by id, at most `CACHED_MS` old. */
+  /** Returns the connection that an issuer's message names by id, at most `CACHE_TTL_MS` old. */
   async byId(id: string): Promise<CardConnection | null> {
     const known = this.#cached.get(id);
     if (known !== undefined) return known.connection;

@@ -32,13 +32,13 @@ export type Received =
   | { readonly kind: "answered"; readonly answer: IssuerAnswer };
 
 /** Timeout of an answer; later means declined. Networks wait 2 seconds. */
-const ANSWER_MS = 1_500;
+const ANSWER_TIMEOUT_MS = 1_500;
 /** Latest time at which the ledger grants a request, so that the grant still reaches the network. */
-const GRANT_MS = 1_200;
+const GRANT_CUTOFF_MS = 1_200;
 /** Maximum judgements of one request; each repetition uses newer restrictions. */
 const JUDGED_MAX = 3;
 /** Minimum interval between updates of a connection's last message times. */
-const NOTED_MS = 60_000;
+const NOTE_INTERVAL_MS = 60_000;
 
 const MERCHANT_CHARACTERS_MAX = 100;
 const AUTHORIZATION_CHARACTERS_MAX = 100;
@@ -69,7 +69,7 @@ export class CardMessages {
     if (message.kind !== "request") return { kind: "done" };
     this.#note(connection, "lastRequestAt", arrivedAt);
     const deciding = this.#decided(connection, message, arrivedAt);
-    const refusal = await withTimeout(ANSWER_MS, deciding).catch((error: unknown): Refusal => {
+    const refusal = await withTimeout(ANSWER_TIMEOUT_MS, deciding).catch((error: unknown): Refusal => {
       this.#dependencies.onFailed("a network's request was declined, since it could not be decided", error);
       return "UNAVAILABLE";
     });
@@ -142,7 +142,7 @@ export class CardMessages {
         position,
         amountMc,
         merchant: shownName(merchant.name),
-        answerBy: arrivedAt.getTime() + GRANT_MS,
+        answerBy: arrivedAt.getTime() + GRANT_CUTOFF_MS,
         ...(forbidden === undefined ? {} : { forbidden }),
         ...(versions === undefined ? {} : { rulesVersions: versions }),
       });
@@ -174,7 +174,7 @@ export class CardMessages {
 
   #note(connection: CardConnection, what: "lastEventAt" | "lastRequestAt", at: Date): void {
     const { connections, onFailed } = this.#dependencies;
-    if (at.getTime() - (connection.record[what]?.getTime() ?? 0) < NOTED_MS) return;
+    if (at.getTime() - (connection.record[what]?.getTime() ?? 0) < NOTE_INTERVAL_MS) return;
     void connections
       .note(connection, { [what]: at })
       .catch((error: unknown) => onFailed("the time of an issuer's message was not recorded", error));

@@ -30,7 +30,7 @@ export interface IssuedDocument extends Document {
   cardRef: string | null;
   last4: string | null;
   readyUntil: Date;
-  /** The issuer's final refusal; null if there is none. */
+  /** Null: none. Said by the issuer, for good. */
   refusal: { readonly code: "CARD_NOT_ISSUED" | "INSUFFICIENT_FUNDS"; readonly reason: string } | null;
   /** Time of the network's newest request; null if there was none. */
   askedAt: Date | null;

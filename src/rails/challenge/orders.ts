@@ -58,7 +58,7 @@ interface AnswerDocument extends Document {
 }
 
 /** Retention of a paid answer. Until then, repeating the idempotency key returns what was bought. */
-const ANSWER_KEPT_MS = 3_600_000;
+const ANSWER_RETENTION_MS = 3_600_000;
 
 /** Retention of an order's record. A purchase ends within minutes; its transaction stays. */
 export const ORDER_KEPT_SECONDS = 30 * 86_400;
@@ -218,7 +218,7 @@ export class Orders {
   /** Keeps the first paid answer. */
   async keep(transactionId: string, answer: ShopAnswer): Promise<void> {
     const sealed = this.#sealer.seal(ANSWER, transactionId, JSON.stringify(answer));
-    const expiresAt = new Date(this.#clock().getTime() + ANSWER_KEPT_MS);
+    const expiresAt = new Date(this.#clock().getTime() + ANSWER_RETENTION_MS);
     await this.#answers.updateOne(
       { _id: transactionId },
       { $setOnInsert: { sealed, expiresAt } },

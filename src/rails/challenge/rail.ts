@@ -26,7 +26,7 @@ const FUNDING_WAIT_MS = 5_000;
 /** Wait of `send` for a final block after the shop's answer: enough for the whole payment on a local chain. */
 const CONFIRMATION_WAIT_MS = 1_000;
 /** Longer than an exchange: afterwards the process that began the request must have died. */
-const PRESENTING_MS = SHOP_TIMEOUT_MS + 5_000;
+const PRESENTING_TIMEOUT_MS = SHOP_TIMEOUT_MS + 5_000;
 /** Time in which the caller has to complete a decided or approved purchase. */
 export const CLAIM_MS = 3_600_000;
 /** A fence above every permit. */
@@ -201,7 +201,7 @@ export class ChallengeRail implements RailPort {
     };
     const [authorized, isOurTurn] = await Promise.all([
       authorize(),
-      orders.beginPresenting(transactionId, PRESENTING_MS),
+      orders.beginPresenting(transactionId, PRESENTING_TIMEOUT_MS),
     ]);
     if (authorized.kind === "signed") {
       const begun = isOurTurn ? { order, authorization: authorized.authorization } : null;
@@ -261,7 +261,7 @@ export class ChallengeRail implements RailPort {
     const order = known?.order ?? null;
     if (order === null || authorization === undefined || known?.isAnswered === true) return null;
     if (authorization.validBefore * 1_000 <= clock().getTime()) return null;
-    const isOurTurn = await orders.beginPresenting(transactionId, PRESENTING_MS);
+    const isOurTurn = await orders.beginPresenting(transactionId, PRESENTING_TIMEOUT_MS);
     return isOurTurn ? { order, authorization } : null;
   }
 

@@ -52,7 +52,7 @@ export const FUNDING_INDEXES: Indexes = {
 };
 
 /** Minimum age of a funding before it is swept: the call that began a younger one is still following it. */
-const SWEPT_AFTER_MS = 10_000;
+const SWEEP_MIN_AGE_MS = 10_000;
 const SWEPT_PER_ROUND_MAX = 20;
 
 export interface FundingDependencies {
@@ -142,7 +142,7 @@ export class Fundings {
 
   /** Follows fundings that no call follows any longer. */
   async sweep(stopping?: AbortSignal): Promise<void> {
-    const before = new Date(this.#dependencies.clock().getTime() - SWEPT_AFTER_MS);
+    const before = new Date(this.#dependencies.clock().getTime() - SWEEP_MIN_AGE_MS);
     const left = await this.#collection
       .find({ status: "pending", createdAt: { $lte: before } })
       .sort({ createdAt: 1 })

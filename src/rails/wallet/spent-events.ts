@@ -12,7 +12,7 @@ import {
 import { agentWalletAbi, sandboxTokenDeployment } from "../../chain/contracts.ts";
 import type { RailSources } from "../folder.ts";
 
-const CHAIN_MS = 10_000;
+const CHAIN_TIMEOUT_MS = 10_000;
 /** Decimals of the sandbox's token, and of most stablecoins. */
 const TOKEN_DECIMALS = 6;
 const CENT_DECIMALS = 2;
@@ -44,7 +44,7 @@ export async function walletsOnChain({
   const decimals = Number(env["EVM_TOKEN_DECIMALS"] ?? TOKEN_DECIMALS);
   return {
     chain: createPublicClient({
-      transport: http(chainRpcUrl, { retryCount: 1, timeout: CHAIN_MS }),
+      transport: http(chainRpcUrl, { retryCount: 1, timeout: CHAIN_TIMEOUT_MS }),
       cacheTime: 0,
     }),
     token: named === undefined ? sandboxTokenDeployment(addressOf(spender)).address : addressOf(named),

@@ -29,10 +29,9 @@ export const TARGET_INDEXES: Indexes = {
   [COLLECTIONS.walletTargets]: [{ key: { dueAt: 1 }, reader: "wallets that are due for a look" }],
 };
 
-/** Interval between checks of a wallet. */
-const LOOK_MS = 30_000;
+const CHECK_INTERVAL_MS = 30_000;
 /** Pause after a failed funding: the treasury has too little, or its owner allows no more for now. */
-const AFTER_FAILURE_MS = 600_000;
+const FAILURE_PAUSE_MS = 600_000;
 const PER_ROUND_MAX = 50;
 
 /** A funding that no person requested. */
@@ -110,7 +109,7 @@ export class WalletTargets {
           agentId: target._id,
           error: said,
         });
-        return LOOK_MS;
+        return CHECK_INTERVAL_MS;
       });
       const dueAt = new Date(now.getTime() + pauseMs);
       await this.#targets.updateOne({ _id: target._id, dueAt: target.dueAt }, { $set: { dueAt } });
@@ -124,10 +123,10 @@ export class WalletTargets {
     const agent = await this.#agents.findOne({ _id }, { projection: { lifecycle: 1 } });
     const wallet = await wallets.genuine(_id);
     if (agent?.lifecycle !== "active" || wallet === null || wallet.organizationId !== profile.organizationId)
-      return LOOK_MS;
+      return CHECK_INTERVAL_MS;
     const held = centsOf(await rpc.balanceAt(wallet.address, "latest"), tokenDecimals);
     const idempotencyKey = `target/${_id}/${String(next)}`;
-    if (held >= cents) return LOOK_MS;
+    if (held >= cents) return CHECK_INTERVAL_MS;
     const begun = await fundings.begin({
       _id: newId("fnd"),
       profile,
@@ -138,9 +137,9 @@ export class WalletTargets {
     // Audited before any money moves; an entry that could not be written is written at the next check.
     await audit({ profile, key: idempotencyKey, amountCents, targetCents: cents, at });
     const { status } = await fundings.advance(begun.funding, 0);
-    if (status === "pending") return LOOK_MS;
+    if (status === "pending") return CHECK_INTERVAL_MS;
     await this.#targets.updateOne({ _id, next }, { $set: { next: next + 1 } });
-    return status === "failed" ? AFTER_FAILURE_MS : LOOK_MS;
+    return status === "failed" ? FAILURE_PAUSE_MS : CHECK_INTERVAL_MS;
   }
 }
 

@@ -16,7 +16,7 @@ import type { Sending, OnEndpointDisabled, WebhookSecrets } from "./ports.ts";
 import type { DeliverySlots } from "./slots.ts";
 
 /** Timeout of the whole exchange with a receiver. */
-const EXCHANGE_MS = 15_000;
+const EXCHANGE_TIMEOUT_MS = 15_000;
 /** Tolerated difference between Temporal's clock and a worker's. */
 const TOO_EARLY_MS = 1_000;
 const USER_AGENT = "agent-spending-control-webhooks";
@@ -108,7 +108,7 @@ export class DeliveryAttempts {
           }),
         },
         body: delivery.body,
-        timeoutMs: EXCHANGE_MS,
+        timeoutMs: EXCHANGE_TIMEOUT_MS,
       });
     const attributes = { "event.type": delivery.eventType };
     const causedBy = { traceparent: delivery.traceparent };
