@@ -28,7 +28,7 @@ export class InviteRequests {
     this.#sealer = sealer;
   }
 
-  /** Returns the earlier answer to the same request; null if it is the first. Refuses a key reused otherwise. */
+  /** Returns the earlier answer to the same request; null if none. Refuses a key reused with another payload. */
   async answered(request: KeyedRequest, session: ClientSession): Promise<Result<InviteAnswer | null>> {
     const _id = idOf(request);
     const found = await this.#requests.findOne({ _id }, { session });
