@@ -5,12 +5,12 @@ import { COLLECTIONS } from "../store/documents.ts";
 import { GAS } from "./contracts.ts";
 import { type ChainOutbox, type ChainTransactionDocument, isTransaction, type Recorded } from "./outbox.ts";
 
-/** Prefix of the data of a root's transaction, which identifies it among those of the key. */
+/** Prefix of a root transaction's data, which distinguishes it from the key's other transactions. */
 const TAG = toHex("audit-log/1:");
 
-/** The transaction that a root is in: what a verifier needs to find it on the chain. */
+/** The transaction that contains a root, as a verifier needs it to find the root on the chain. */
 export interface RootTransaction {
-  /** CAIP-2, `eip155:<chain id>`. */
+  /** CAIP-2 id: `eip155:<chain id>`. */
   readonly chain: string;
   readonly from: Address;
   readonly hash: Hash;
@@ -23,12 +23,12 @@ export interface RootDependencies {
   readonly broadcast: (recorded: Iterable<Recorded>) => Promise<void>;
 }
 
-/** The data of the transaction that carries a root, 32 bytes in hex. */
+/** Returns the data of the transaction for a root, 32 bytes in hex. */
 export const rootData = (root: string): Hex => concatHex([TAG, `0x${root}`]);
 
 /**
- * Records a transaction of the service's key to itself with the root for its data, and broadcasts it; if that fails, the keeper
- * sends it. One for each root. Idempotent.
+ * Records a transaction of the service's key to itself with the root as its data, and broadcasts it; if that fails, the
+ * keeper sends it. One per root. Idempotent.
  */
 export async function recordRoot(
   { broadcast, from, outbox, config }: RootDependencies,
@@ -50,15 +50,14 @@ export async function recordRoot(
   return { chain: caip2Of(config.chainId), from, hash: recorded.hash };
 }
 
-/** A root that was recorded for a chain, by whichever server. */
+/** A root recorded for a chain, by whichever server. */
 export interface RecordedRoot {
   readonly root: string;
   readonly from: string;
-  /** Hashes of all its signings, newest last: any of them may have been mined. */
+  /** Hashes of all signings, newest last: any of them may have been mined. */
   readonly hashes: readonly string[];
 }
 
-/** Returns all roots ever recorded, on any chain. */
 export async function recordedRoots(db: Db): Promise<RecordedRoot[]> {
   const recorded = await db
     .collection<ChainTransactionDocument>(COLLECTIONS.chainTransactions, {

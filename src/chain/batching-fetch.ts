@@ -2,15 +2,15 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { z } from "zod";
 import { PlainError } from "../lib/plain-error.ts";
 
-/** Maximum calls in one HTTP request, to an endpoint that has refused none. */
+/** Maximum calls per HTTP request to an endpoint that has refused none. */
 export const CALLS_PER_REQUEST_MAX = 100;
-/** A refused size is divided by this. Steps are few, since each costs a round trip within the timeout of a call. */
+/** Divisor of a refused size. Large, so that steps are few: each costs a round trip within the timeout of a call. */
 const SHRINKS_BY = 4;
-/** Time without a refusal after which larger batches are tried again. */
+/** Time without a refusal before larger batches are tried again. */
 const GROWS_AFTER_MS = 3_600_000;
-/** Maximum requests in flight for the calls of one batch that was split. */
+/** Maximum requests in flight for one batch that was split. */
 const IN_FLIGHT_MAX = 16;
-/** Delays before a request is repeated that got HTTP 429, 5xx or no answer, with jitter. */
+/** Delays before repeating a request that got HTTP 429, 5xx or no answer; jitter is added. */
 const RETRY_DELAYS_MS = [100, 300];
 
 const calls = z.array(z.looseObject({ id: z.number(), method: z.string() })).min(1);
@@ -19,34 +19,32 @@ const failure = z.object({ error: z.union([z.string(), z.object({ message: z.str
 
 type Call = z.infer<typeof calls>[number];
 
-/** The outcome of one HTTP request. */
 type Exchange =
   /** One answer per call, in order. */
   | { readonly kind: "whole"; readonly answers: readonly unknown[] }
-  /** An answer, but not to each of the calls. */
+  /** An answer, but not to every call. */
   | { readonly kind: "refused"; readonly cause: string }
   /** No answer, or a temporary failure. */
   | { readonly kind: "failed"; readonly cause: string };
 
 type Post = (body: string) => Promise<Response>;
 
-/** The endpoint has not answered each call of a batch. Its message is what the endpoint said. */
+/** The endpoint has not answered every call of a batch. The message is the endpoint's. */
 class NotAnswered extends PlainError {
   override readonly name = "NotAnswered";
 }
 
 export interface BatchingFetchOptions {
-  /** Called with what the endpoint said when it refused a batch. */
+  /** Called with the endpoint's message when it refuses a batch. */
   readonly onRefused: (calls: number, next: number, cause: string) => void;
-  /** Sends one request. */
   readonly post: typeof fetch;
 }
 
 /**
- * `fetch` for batches of JSON-RPC calls. It lets only whole answers through: the client library matches answers to
- * calls by their order alone, so one missing answer would make one wallet's balance another's. Where an endpoint
- * refuses a batch, smaller ones are sent from then on, in the end single calls. Repeating a call is safe: none of those
- * made has another effect the second time.
+ * `fetch` for batches of JSON-RPC calls. Passes on only complete answers: the client library matches answers to calls
+ * by order alone, so one missing answer would make one wallet's balance another's. After an endpoint refuses a batch,
+ * smaller ones are sent, in the end single calls. Repeating a call is safe: no call made here has another effect the
+ * second time.
  */
 export class BatchingFetch {
   readonly #options: BatchingFetchOptions;
@@ -57,7 +55,7 @@ export class BatchingFetch {
     this.#options = options;
   }
 
-  /** Maximum calls that are sent in one request now. */
+  /** Current maximum of calls per request. */
   get most(): number {
     if (this.#most < CALLS_PER_REQUEST_MAX && performance.now() - this.#shrunkAt > GROWS_AFTER_MS) {
       this.#most = Math.min(CALLS_PER_REQUEST_MAX, this.#most * SHRINKS_BY);
@@ -96,8 +94,8 @@ export class BatchingFetch {
   }
 
   /**
-   * Broadcasts go one request after another: a node may drop a transaction that arrives before the one with the nonce
-   * below.
+   * Sends a batch in chunks. Broadcasts go one request after another: a node may drop a transaction that arrives before
+   * the one with the preceding nonce.
    */
   async #split(requested: readonly Call[], size: number, post: Post): Promise<readonly unknown[]> {
     const chunks: Call[][] = [];
@@ -115,7 +113,7 @@ export class BatchingFetch {
   }
 }
 
-/** The exchange of one request, repeated after a short delay while it fails. */
+/** Performs one request, repeated after a short delay while it fails. */
 async function exchanged(requested: readonly Call[], post: Post): Promise<Exchange> {
   for (const delayMs of RETRY_DELAYS_MS) {
     const exchange = await exchangedOnce(requested, post);
@@ -127,7 +125,7 @@ async function exchanged(requested: readonly Call[], post: Post): Promise<Exchan
 
 async function exchangedOnce(requested: readonly Call[], post: Post): Promise<Exchange> {
   try {
-    // A single call is sent outside of an array: some endpoints take no arrays.
+    // A single call is sent without an array: some endpoints accept no arrays.
     const response = await post(JSON.stringify(requested.length === 1 ? requested[0] : requested));
     const { ok, status } = response;
     const text = await response.text();
@@ -144,15 +142,13 @@ async function exchangedOnce(requested: readonly Call[], post: Post): Promise<Ex
   }
 }
 
-/** The text of the innermost error: `fetch` says only that it failed. */
+/** Returns the innermost error's text: `fetch` says only that it failed. */
 function causeOf(error: unknown): string {
   if (!(error instanceof Error)) return "no answer";
   return error.cause instanceof Error ? causeOf(error.cause) : error.message;
 }
 
-/**
- * The answers in a response's text, in the order of the calls; null where one is missing or belongs to another call.
- */
+/** Returns the answers in a response, in the order of the calls; null if one is missing or belongs to another call. */
 function answersIn(text: string, requested: readonly Call[]): readonly unknown[] | null {
   const body = parsed(text);
   const found = z.array(answer).safeParse(requested.length === 1 ? [body].flat() : body);
@@ -162,7 +158,7 @@ function answersIn(text: string, requested: readonly Call[]): readonly unknown[]
   return answers.includes(undefined) ? null : answers;
 }
 
-/** The message of a JSON-RPC error, also of one that is alone in an array. */
+/** Returns the message of a JSON-RPC error, even if it is the only element of an array. */
 function errorIn(body: unknown): string | null {
   const alone: unknown = Array.isArray(body) && body.length === 1 ? body[0] : body;
   const found = failure.safeParse(alone);

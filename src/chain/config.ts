@@ -1,33 +1,32 @@
 import type { Address, Hex } from "viem";
 
-/** Gas prices that a transaction offers, in wei. */
+/** Gas prices offered by a transaction, in wei. */
 export interface Fees {
   readonly maxFeePerGas: bigint;
   readonly maxPriorityFeePerGas: bigint;
 }
 
-/** A chain, and what of ours is on it. */
 export interface ChainConfig {
   readonly rpcUrl: string;
-  /** Used where the first endpoint has no answer; null: there is none. */
+  /** Used if the first endpoint does not answer; null for none. */
   readonly fallbackRpcUrl: string | null;
   readonly chainId: number;
   readonly token: Address;
   readonly tokenDecimals: number;
   readonly factory: Address;
-  /** Blocks that a transaction must be in or under before it counts; 1: it is in the newest. */
+  /** Number of confirmations before a transaction counts; 1 means that it is in the newest block. */
   readonly confirmations: number;
-  /** The poll interval while a caller waits for a block. */
+  /** Poll interval while a caller waits for a block. */
   readonly pollMs: number;
-  /** Null: as the chain suggests. On a local chain they are fixed, so that what was signed stays good on a fresh one. */
+  /** Null: as suggested by the chain. Fixed on a local chain, so that signed transactions stay valid on a fresh one. */
   readonly fixedFees: Fees | null;
-  /** Never is more offered for a unit of gas, in wei, however high the chain's base fee rises. */
+  /** Maximum price per unit of gas, in wei, however high the chain's base fee. */
   readonly maxFeePerGas: bigint;
-  /** Change that an agent's pocket is filled up to, and that the wallet's limit leaves beside its policy. */
+  /** Target balance of an agent's pocket, for which the wallet's limit leaves room beyond its policy. */
   readonly pocketFloatCents: number;
 }
 
-/** A transaction as it is to be signed: EIP-1559, without value. */
+/** An unsigned EIP-1559 transaction without value. */
 export interface UnsignedTransaction {
   readonly chainId: number;
   readonly nonce: number;
@@ -38,10 +37,10 @@ export interface UnsignedTransaction {
   readonly maxPriorityFeePerGas: bigint;
 }
 
-/** The service's key on a chain; a key in this process, or later one that a KMS holds. */
+/** The service's key on a chain: in this process, or later in a KMS. */
 export interface Signer {
   readonly address: Address;
-  /** The raw transaction, ready to be sent. The same input may give other bytes; only what is recorded is sent. */
+  /** Returns the raw transaction, ready to be sent. Not necessarily deterministic; only recorded bytes are sent. */
   sign(transaction: UnsignedTransaction): Promise<Hex>;
 }
 

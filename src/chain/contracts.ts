@@ -22,21 +22,23 @@ import {
 } from "../../contracts/artifacts/index.ts";
 
 export { agentWalletAbi };
-/** The functions and events of the sandbox's token, which are those of USDC as far as the service uses them. */
+/** Functions and events of the sandbox's token. As far as the service uses them, they equal USDC's. */
 export { sandboxUSDAbi as tokenAbi };
 
-/** The well-known CREATE2 deployer: calldata is a salt and an init code. It is deployed on most chains, and in anvil. */
+/**
+ * The well-known CREATE2 deployer, whose calldata is a salt and an init code. Deployed on most chains, and in anvil.
+ */
 const CREATE2_DEPLOYER: Address = "0x4e59b44847b379578588920cA78FbF26c0B4956C";
 
-/** Gas that a call may use; what it does not use costs nothing. docs/contracts.md has what was measured. */
+/** Gas limits per call; unused gas costs nothing. */
 export const GAS = {
   deployContract: 4_000_000n,
   deployWallet: 2_500_000n,
   setLimit: 200_000n,
   spend: 300_000n,
-  /** The wallet's own share of `spend`. The rest is the token's. */
+  /** The wallet's own share of `spend`; the rest is the token's. */
   spendWithoutTransfer: 150_000n,
-  /** The bound of `spend` with a token that needs more than usual. */
+  /** Maximum of `spend`, for a token that needs more than usual. */
   spendMax: 2_000_000n,
   detach: 150_000n,
   mint: 200_000n,
@@ -46,16 +48,16 @@ export const GAS = {
   nothing: 21_000n,
 } as const;
 
-/** Room for a call to need more gas than estimated: the state that it meets may be another one by then. */
+/** Adds a margin to an estimate: the state may have changed by the time of the call. */
 export const withMargin = (estimate: bigint): bigint => (estimate * 5n) / 4n;
 
-/** The gas for `spend` with a token whose transfer needs this much as a transaction of its own. */
+/** Returns the gas for `spend`, given the gas of the token's transfer as a separate transaction. */
 export const spendGas = (transferGas: bigint): bigint => GAS.spendWithoutTransfer + withMargin(transferGas);
 
-/** The gas of a token's transfer that `GAS.spend` has room for, with its margin. */
+/** Maximum gas of a token's transfer, as estimated, that `GAS.spend` covers with the margin. */
 export const TRANSFER_GAS = ((GAS.spend - GAS.spendWithoutTransfer) * 4n) / 5n;
 
-/** A contract of ours that is deployed once, at an address that follows from its init code. */
+/** A contract of the service, deployed once at an address that follows from its init code. */
 export interface Deployment {
   readonly address: Address;
   readonly to: Address;
@@ -69,11 +71,10 @@ function deployment(initCode: Hex): Deployment {
 
 export const factoryDeployment = (): Deployment => deployment(agentWalletFactoryArtifact.bytecode);
 
-/** Test money, which the minter makes. */
+/** Deployment of the test token, which `minter` may mint. */
 export const sandboxTokenDeployment = (minter: Address): Deployment =>
   deployment(encodeDeployData({ abi: sandboxUSDAbi, bytecode: sandboxUSDArtifact.bytecode, args: [minter] }));
 
-/** Inputs of an agent wallet's address. */
 export interface WalletOrigin {
   readonly factory: Address;
   readonly owner: Address;
@@ -83,13 +84,13 @@ export interface WalletOrigin {
 
 const saltOf = (agentId: string): Hex => keccak256(toBytes(agentId));
 
-/** An agent's wallet's address, whether it is deployed or not. */
+/** Returns the address of an agent's wallet, deployed or not. */
 export function walletAddress({ agentId, factory, owner, spender }: WalletOrigin): Address {
   const bytecodeHash = walletInitCodeHash(owner, spender);
   return getCreate2Address({ from: factory, salt: saltOf(agentId), bytecodeHash });
 }
 
-/** Owners of an installation; beyond that a hash is made again. */
+/** Maximum cached hashes: about the number of an installation's owners. */
 const INIT_CODE_HASHES_MAX = 1_000;
 const initCodeHashes = new LRUCache<string, Hex>({ max: INIT_CODE_HASHES_MAX });
 
@@ -113,7 +114,6 @@ export const deployWalletData = ({ agentId, owner, spender }: WalletOrigin): Hex
     args: [owner, spender, saltOf(agentId)],
   });
 
-/** A payment's id on the chain. */
 export const paymentIdOf = (transactionId: string): Hex => keccak256(toBytes(transactionId));
 
 export interface Spend {
@@ -132,7 +132,7 @@ export const spendData = (spend: Spend): Hex =>
 export const transferData = (to: Address, units: bigint): Hex =>
   encodeFunctionData({ abi: erc20Abi, functionName: "transfer", args: [to, units] });
 
-/** Whether a wallet says in these logs that it has made the payment. */
+/** Whether a wallet's event in these logs shows the payment. */
 export function showsPayment(
   logs: readonly { readonly address: Address; readonly topics: readonly Hex[] }[],
   wallet: string,

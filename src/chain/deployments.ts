@@ -11,8 +11,7 @@ export interface DeploymentDependencies {
 }
 
 /**
- * Deploys contracts of ours, by their names, where they are missing, and waits so long until they are there. Answers the
- * names of those that are not there even so.
+ * Deploys missing contracts, and waits up to `withinMs` for them. Returns the names of those that are still missing.
  */
 export async function ensureDeployed(
   { broadcast, finality, outbox, rpc }: DeploymentDependencies,
@@ -26,7 +25,7 @@ export async function ensureDeployed(
   const calls = deployed.map(([name, deployment]) => callOf(name, deployment));
   const sent = [...(await outbox.record(calls)).values()].filter(isTransaction);
   await broadcast(sent);
-  // A local chain has no receipt any more of an old deployment.
+  // A local chain no longer has the receipt of an old deployment.
   const awaited = (await missingOf(rpc, expected)).length === 0 ? [] : sent;
   await Promise.all(awaited.map((transaction) => finality.wait(transaction, withinMs)));
   return (await missingOf(rpc, expected)).map(([name]) => name);

@@ -5,21 +5,21 @@ import { COLLECTIONS } from "../store/documents.ts";
 /** A block up to which all deposits were published; its hash identifies the chain. */
 export interface Checkpoint {
   readonly block: number;
-  /** Null: nothing was published yet, so it holds on any chain. */
+  /** Null if nothing was published yet: the checkpoint is then valid on any chain. */
   readonly hash: string | null;
 }
 
 /** Position up to which one token's deposits on one chain were published. */
 export interface DepositCursor extends Document, Checkpoint {
-  /** `eip155:1/0x…`. */
+  /** For example `eip155:1/0x…`. */
   readonly _id: string;
-  /** The block behind which it began. */
+  /** The block after which the cursor began. */
   readonly beganAt: number;
   /** Earlier positions, lowest first, to return to after a reorganization. */
   readonly checkpoints: readonly Checkpoint[];
 }
 
-/** Keeps a cursor. Any number of processes may move it: each state of it is true of the chain that its hash names. */
+/** Stores cursors. Any number of processes may move one: each state is valid for the chain that its hash identifies. */
 export class DepositCursors {
   readonly #collection: Collection<DepositCursor>;
 
@@ -27,7 +27,7 @@ export class DepositCursors {
     this.#collection = db.collection(COLLECTIONS.chainCursors);
   }
 
-  /** The cursor, which begins after the given block where there is none yet. */
+  /** Returns the cursor, created after the given block if there is none. */
   async read(id: string, beginsAt: () => Promise<number>): Promise<DepositCursor> {
     const found = await this.#collection.findOne({ _id: id });
     if (found !== null) return found;
@@ -42,14 +42,14 @@ export class DepositCursors {
     }
   }
 
-  /** Moves it on, unless another process has moved it. */
+  /** Moves the cursor forward, unless another process has moved it. */
   async advance(from: DepositCursor, to: Checkpoint): Promise<void> {
     const { block, checkpoints, hash } = from;
     const before = hash === null ? checkpoints : [...checkpoints, { block, hash }];
     await this.#move(from, to, thinned(before, to.block));
   }
 
-  /** Sets it back to one of its checkpoints, or to its beginning (null), unless another process has moved it. */
+  /** Resets the cursor to one of its checkpoints, or to its beginning (null), unless another process has moved it. */
   async goBack(from: DepositCursor, to: Checkpoint | null): Promise<void> {
     const { beganAt, checkpoints } = from;
     const target = to ?? { block: beganAt, hash: null };
@@ -67,8 +67,8 @@ export class DepositCursors {
 }
 
 /**
- * Keeps the oldest position of each power of two of distance, so they are few, and one is never much further back
- * than the reorganization went.
+ * Keeps the oldest checkpoint per power of two of distance: there are few of them, and the nearest valid one is never
+ * much further back than the reorganization.
  */
 function thinned(checkpoints: readonly Checkpoint[], newestBlock: number): readonly Checkpoint[] {
   const byBlock = new Map<number, Checkpoint>();

@@ -9,7 +9,6 @@ import { type ChainRpc, ChainUnreachable } from "./rpc.ts";
 import { type Transfer, transfersTo } from "./transfers.ts";
 import { centsOf } from "./units.ts";
 
-/** Blocks that one step looks through at the most. */
 const BLOCKS_PER_STEP_MAX = 500;
 /** Hex digits of the hash in a deposit's id. */
 const ID_HEX_DIGITS = 32;
@@ -21,7 +20,7 @@ export interface DepositWatchDependencies {
   readonly journal: Pick<EventJournal, "organizationEvent">;
   readonly treasuries: { all(): Promise<ReadonlyMap<Address, string>> };
   readonly clock: Clock;
-  /** Start of the first look. A test chain is short, and may have been reset. */
+  /** Start of the first search. A test chain is short, and may have been reset. */
   readonly beginsAt: "the first block" | "the newest final block";
 }
 
@@ -31,13 +30,12 @@ interface Deposit {
 }
 
 /**
- * Tells of each deposit into a treasury once it has its confirmations. It looks from a cursor up to the newest final block,
- * writes the events, then moves the cursor. A repetition, after a crash, by several processes or after a reorganization, writes
- * the same events under the same ids, which are derived from the transactions.
- *
- * A treasury that is recorded while the cursor is far ahead has missed nothing: it is recorded before its address is disclosed
- * and after the cursor has begun (`begin`), so what is sent to it comes into later blocks. Therefore the treasuries are read
- * after the newest block is known, never before.
+ * Publishes each deposit into a treasury once it has its confirmations. Searches from a cursor up to the newest final
+ * block, writes the events, then moves the cursor. A repetition, whether after a crash, by several processes or after a
+ * reorganization, writes the same events under the same ids, which are derived from the transactions.
+ * A treasury recorded while the cursor is far ahead has missed nothing: it is recorded before its address is disclosed
+ * and after the cursor has begun (`begin`), so deposits to it are in later blocks. Hence the treasuries are read after
+ * the newest block is known, never before.
  */
 export class DepositWatch {
   readonly #dependencies: DepositWatchDependencies;
@@ -53,14 +51,17 @@ export class DepositWatch {
     this.#id = `${caip2Of(config.chainId)}/${config.token}`;
   }
 
-  /** Ensures that nothing sent afterwards is missed. May need one call to the chain. */
+  /** Ensures that no later deposit is missed. May need one call to the chain. */
   async begin(): Promise<void> {
     if (this.#hasBegun) return;
     await this.#cursor();
     this.#hasBegun = true;
   }
 
-  /** Looks once; `isBehind`: there are more blocks to read now. Throws, having moved nothing, where the chain or the database is silent. */
+  /**
+   * Searches once; `isBehind` means that more blocks can be read now. If the chain or the database does not answer,
+   * throws without having moved the cursor.
+   */
   async step(): Promise<{ readonly isBehind: boolean }> {
     const { rpc } = this.#dependencies;
     await rpc.check();
@@ -86,7 +87,7 @@ export class DepositWatch {
     });
   }
 
-  /** Below zero: there is none. */
+  /** Below zero if there is no final block. */
   async #newestFinalBlock(): Promise<number> {
     const { config, rpc } = this.#dependencies;
     const { blockNumber } = await rpc.head();
@@ -98,7 +99,7 @@ export class DepositWatch {
     return hash === null || (await this.#dependencies.rpc.blockHash(BigInt(block))) === hash;
   }
 
-  /** A reorganization went deeper than the confirmations, or a local chain was killed and has lost blocks. */
+  /** Resets the cursor after a reorganization deeper than the confirmations, or lost blocks of a killed chain. */
   async #goBack(cursor: DepositCursor): Promise<void> {
     const areThere = await Promise.all(
       cursor.checkpoints.map((checkpoint) => this.#isStillThere(checkpoint)),
@@ -108,14 +109,14 @@ export class DepositWatch {
   }
 
   /**
-   * Writes the events of everything behind the cursor up to a block; answers that block's hash. Null, having written
-   * nothing: the chain became another one meanwhile.
+   * Writes the events of all deposits from the cursor up to a block; returns that block's hash. If the chain changed
+   * meanwhile, writes nothing and returns null.
    */
   async #readTransfers(cursor: DepositCursor, to: number): Promise<string | null> {
     const { journal, rpc, treasuries } = this.#dependencies;
     const hash = await rpc.blockHash(BigInt(to));
     const organizations = await treasuries.all();
-    // One tick, so one request: the node that returns the transfers vouches for both ends.
+    // Sent in one tick, and so in one request: the node that returns the transfers vouches for both ends.
     const [transfers, isStillThere, hashAfter] = await Promise.all([
       this.#transfers(cursor, to, [...organizations.keys()]),
       this.#isStillThere(cursor),
@@ -137,7 +138,7 @@ export class DepositWatch {
     return hash;
   }
 
-  /** Nodes bound what one answer may hold, so after a failed one fewer blocks are requested at a time. */
+  /** Reads transfers. Nodes limit the size of one answer, so a failure reduces the number of blocks per request. */
   async #transfers(cursor: DepositCursor, to: number, recipients: readonly Address[]) {
     const { config, rpc } = this.#dependencies;
     const fromBlock = BigInt(cursor.block + 1);
@@ -163,14 +164,14 @@ export class DepositWatch {
     const counts = new Map<string, number>();
     const deposits: Deposit[] = [];
     for (const { from, to, transactionHash, units } of transfers) {
-      // Counted among the transfers of its transaction to the same treasury: neither its block, nor its place in it, nor
-      // which other treasuries are known changes that.
+      // Counted among the transfers of the transaction to the same treasury. The count does not depend on its block,
+      // its place there, or which other treasuries are known.
       const inTransaction = `${String(chainId)}/${transactionHash}/${to}`;
       const index = counts.get(inTransaction) ?? 0;
       counts.set(inTransaction, index + 1);
       const organizationId = organizations.get(to);
       const amountCents = centsOf(units, tokenDecimals);
-      // Less than a cent can't be spent, and a treasury's transfer to itself brings nothing.
+      // Less than a cent cannot be spent, and a treasury's transfer to itself brings nothing.
       if (organizationId === undefined || amountCents === 0 || from === to) continue;
       const record: DepositRecord = {
         id: depositId(`${inTransaction}/${String(index)}`),

@@ -1,12 +1,12 @@
 import { z } from "zod";
 import type { ChainWatchers } from "./repairs.ts";
 
-/** Timeout of the preferred endpoint while there is another one: it leaves that one time within a call. */
-const PREFERRED_MS = 800;
-/** Time after which an endpoint that has failed is tried again. */
+/** Timeout of the preferred endpoint while there is another one: leaves that one time within a call. */
+const PREFERRED_TIMEOUT_MS = 800;
+/** Time before a failed endpoint is preferred again. */
 const DOWN_MS = 30_000;
-const CHECK_MS = 1_500;
-/** Blocks by which one endpoint may be behind the other before that counts as a disagreement. */
+const CHECK_TIMEOUT_MS = 1_500;
+/** Blocks by which one endpoint may lag behind the other before that counts as a disagreement. */
 const LAG_MAX = 50n;
 
 const answer = z.object({ result: z.unknown() });
@@ -14,24 +14,25 @@ const quantity = z.templateLiteral(["0x", z.string()]);
 const block = z.object({ hash: z.string() }).nullable();
 
 export interface EndpointsOptions extends ChainWatchers {
-  /** The first one is used for as long as it answers. */
+  /** The first one is used as long as it answers. */
   readonly urls: readonly [string, ...string[]];
   readonly chainId: number;
-  /** Blocks that a transaction must be in or under before it counts. */
+  /** Number of confirmations before a transaction counts. */
   readonly confirmations: number;
 }
 
 interface Endpoint {
   readonly url: string;
-  /** `performance.now()` until which it is not tried first. */
+  /** `performance.now()` until which the endpoint is not tried first. */
   downUntil: number;
-  /** Whether it was seen to be on the configured chain. */
+  /** Whether the endpoint was verified to be on the configured chain. */
   isChecked: boolean;
 }
 
 /**
- * The chain's RPC endpoints: one request goes to one of them, and to the next one where it has no answer. So all answers of a batch
- * come from one node. An endpoint other than the first is used only once it was seen to be on the configured chain.
+ * The chain's RPC endpoints. One request goes to one endpoint, and to the next one if it does not answer, so all
+ * answers of a batch come from one node. An endpoint other than the first is used only after it was verified to be on
+ * the configured chain.
  */
 export class Endpoints {
   readonly #options: EndpointsOptions;
@@ -44,7 +45,7 @@ export class Endpoints {
     this.#endpoints = options.urls.map((url) => ({ url, downUntil: 0, isChecked: url === options.urls[0] }));
   }
 
-  /** `fetch` for the body of a JSON-RPC request; the URL that is asked for is not looked at. */
+  /** `fetch` for a JSON-RPC request's body; ignores the URL. */
   readonly fetch: typeof fetch = async (_input, init) => {
     const inOrder = this.#endpoints.toSorted((one, other) => this.#rank(one) - this.#rank(other));
     let last: Response | null = null;
@@ -53,7 +54,7 @@ export class Endpoints {
       const isLast = at === inOrder.length - 1;
       if (!(await this.#isUsable(endpoint))) continue;
       try {
-        const response = await posted(endpoint.url, init ?? {}, isLast ? null : PREFERRED_MS);
+        const response = await posted(endpoint.url, init ?? {}, isLast ? null : PREFERRED_TIMEOUT_MS);
         if (response.status === 429 || response.status >= 500) last = response;
         else {
           this.#noteUsed(endpoint);
@@ -69,12 +70,12 @@ export class Endpoints {
     return last;
   };
 
-  /** Compares the endpoints at the newest block that is final for both; says so once whenever they begin to differ. */
+  /** Compares the endpoints at the newest block that is final for both; warns once whenever they begin to differ. */
   async compare(): Promise<void> {
     const [first, second] = this.#endpoints;
     if (first === undefined || second === undefined) return;
     const cause = await this.#difference(first, second).catch(() => null);
-    // An endpoint that is silent says nothing.
+    // A silent endpoint proves nothing.
     if (cause === null) return;
     const { onRepair, onWarning } = this.#options;
     if (cause !== "" && !this.#disagrees)
@@ -101,7 +102,7 @@ export class Endpoints {
     return mine === theirs ? "" : `two blocks ${String(final)}`;
   }
 
-  /** Endpoints that answered last go first, in the order in which they are configured. */
+  /** Orders endpoints: those that are not down first, otherwise as configured. */
   #rank({ downUntil }: Endpoint): number {
     return performance.now() < downUntil ? 1 : 0;
   }
@@ -123,12 +124,12 @@ export class Endpoints {
     this.#used = endpoint;
     if (before === endpoint || (before === null && endpoint === this.#endpoints[0])) return;
     const now = endpoint === this.#endpoints[0] ? "the first" : "the second";
-    this.#options.onWarning("the chain is reached by another endpoint", { now });
+    this.#options.onWarning("the chain is now reached through another endpoint", { now });
     this.#options.onRepair("endpoint_changed", 1);
   }
 }
 
-/** The whole answer: an endpoint that stops in the middle has not answered. */
+/** Posts a request and reads the whole answer: an endpoint that stops midway has not answered. */
 async function posted(url: string, init: RequestInit, withinMs: number | null): Promise<Response> {
   const signals = [init.signal ?? null, withinMs === null ? null : AbortSignal.timeout(withinMs)];
   const signal = AbortSignal.any(signals.filter((each) => each !== null));
@@ -145,7 +146,7 @@ async function asked(url: string, method: string, params: readonly unknown[] = [
     method: "POST",
     headers: { "content-type": "application/json" },
     body: JSON.stringify({ jsonrpc: "2.0", id: 1, method, params }),
-    signal: AbortSignal.timeout(CHECK_MS),
+    signal: AbortSignal.timeout(CHECK_TIMEOUT_MS),
   });
   return answer.parse(await response.json()).result;
 }

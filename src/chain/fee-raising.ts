@@ -11,14 +11,14 @@ export interface FeeRaisingDependencies extends ChainWatchers {
   readonly rpc: ChainRpc;
   readonly outbox: ChainOutbox;
   readonly clock: () => Date;
-  /** The newest signing has so long to be mined before a fee raise is considered. */
+  /** Age of the newest signing before a fee raise is considered. */
   readonly raiseAfterMs: number;
 }
 
 /**
- * Offers more for transactions that wait since the chain asks more than when they were signed: the same call under the
- * same nonce, so that of all its signings exactly one is ever mined. Never above the place's bound; beyond that they wait
- * until the chain asks less.
+ * Raises the fees of transactions that wait because the chain now asks more than when they were signed. A raised
+ * transaction is the same call under the same nonce, so that exactly one of its signings is ever mined. Never exceeds
+ * the configured maximum; beyond it, transactions wait until the chain asks less.
  */
 export class FeeRaising {
   readonly #dependencies: FeeRaisingDependencies;
@@ -27,7 +27,7 @@ export class FeeRaising {
     this.#dependencies = dependencies;
   }
 
-  /** The transactions as they are to be sent now, in their order; what is new of them is remembered already. */
+  /** Returns the transactions to send now, in order; new signings are already recorded. */
   async raise(missing: readonly RecordedTransaction[]): Promise<readonly RecordedTransaction[]> {
     const { clock, config, raiseAfterMs, rpc } = this.#dependencies;
     const nowMs = clock().getTime();
@@ -35,7 +35,7 @@ export class FeeRaising {
       const signedAt = signings.at(-1)?.at;
       return replacedBy === null && signedAt !== undefined && !isRecent(signedAt, nowMs, raiseAfterMs);
     };
-    // Fixed fees are a local chain's, where the base fee is lowered instead.
+    // Only a local chain has fixed fees; there the base fee is lowered instead.
     if (config.fixedFees !== null || !missing.some(isLate)) return missing;
     const price = await rpc.gasPrice();
     const current: RecordedTransaction[] = [];
@@ -63,7 +63,7 @@ export class FeeRaising {
       if (raise.kind === "enough") return "as it is";
       return (await outbox.raise(transaction, raise.fees)) ?? "as it is";
     } catch (error) {
-      // A failure with one must not keep the others from being sent.
+      // A failure of one must not keep the others from being sent.
       const details = { nonce, purpose, error: error instanceof Error ? error.message : "" };
       onWarning("the fee of a transaction could not be raised", details);
       return "as it is";
@@ -84,7 +84,7 @@ export class FeeRaising {
     });
     if (raised.length > 0) {
       onRepair("fee_raised", raised.length);
-      onWarning("the fee of transactions that wait is raised", about(raised));
+      onWarning("the fee of waiting transactions was raised", about(raised));
     }
     if (bounded.length > 0) {
       onRepair("fee_bounded", bounded.length);

@@ -1,6 +1,6 @@
 import type { Fees } from "./config.ts";
 
-/** Gas prices of the chain in wei: the base fee and the suggested tip. */
+/** The chain's gas prices in wei: the base fee and the suggested tip. */
 export interface GasPrice {
   readonly baseFeePerGas: bigint;
   readonly tipPerGas: bigint;
@@ -10,7 +10,7 @@ export interface GasPrice {
 const BASE_FEE_FACTOR = 3n;
 /** Largest rise of the base fee from one block to the next. */
 const NEXT_BLOCK: Ratio = { of: 9n, per: 8n };
-/** Rise of both fees for which nodes replace a transaction: most ask for a tenth. */
+/** Rise of both fees for which nodes replace a transaction: most require a tenth. */
 const REPLACEMENT: Ratio = { of: 9n, per: 8n };
 
 interface Ratio {
@@ -24,17 +24,16 @@ export function offeredFor({ baseFeePerGas, tipPerGas }: GasPrice, mostPerGas: b
   return { maxFeePerGas, maxPriorityFeePerGas: least(tipPerGas, maxFeePerGas) };
 }
 
-/** Decision about the fees of a waiting transaction. */
 export type Raise =
   | { readonly kind: "raise"; readonly fees: Fees }
-  /** The fees suffice for the next block: it waits for something else. */
+  /** The fees suffice for the next block: the transaction waits for something else. */
   | { readonly kind: "enough" }
   /** Sufficient fees would exceed the maximum. */
   | { readonly kind: "too dear" };
 
 /**
- * Whether a transaction that waits offers too little by now, and what it is to offer instead under the same nonce: what
- * one does that is signed now, and at least so much more than before that nodes let it take the other's place.
+ * Decides whether a waiting transaction now offers too little, and its new fees under the same nonce: those of a
+ * transaction signed now, raised at least enough for nodes to accept the replacement.
  */
 export function raiseOf(before: Fees, price: GasPrice, mostPerGas: bigint): Raise {
   const { baseFeePerGas, tipPerGas } = price;
@@ -43,7 +42,7 @@ export function raiseOf(before: Fees, price: GasPrice, mostPerGas: bigint): Rais
   if (isEnough) return { kind: "enough" };
   const offered = offeredFor(price, mostPerGas);
   const maxFeePerGas = most(offered.maxFeePerGas, scaled(before.maxFeePerGas, REPLACEMENT));
-  // If not even the base fee could be paid, a raise would use up the remaining room for nothing.
+  // If not even the base fee could be paid, a raise would waste the remaining room.
   if (maxFeePerGas > mostPerGas || maxFeePerGas < baseFeePerGas) return { kind: "too dear" };
   const tip = most(offered.maxPriorityFeePerGas, scaled(before.maxPriorityFeePerGas, REPLACEMENT));
   return { kind: "raise", fees: { maxFeePerGas, maxPriorityFeePerGas: least(tip, maxFeePerGas) } };
@@ -51,5 +50,5 @@ export function raiseOf(before: Fees, price: GasPrice, mostPerGas: bigint): Rais
 
 const least = (one: bigint, other: bigint): bigint => (one < other ? one : other);
 const most = (one: bigint, other: bigint): bigint => (one > other ? one : other);
-/** Rounded up. */
+/** Scales an amount, rounded up. */
 const scaled = (amount: bigint, { of, per }: Ratio): bigint => (amount * of + per - 1n) / per;

@@ -19,8 +19,8 @@ export interface FinalityDependencies {
 }
 
 /**
- * Tells when transactions are confirmed. An account's nonce in a block says which of its nonces are used in the chain up to
- * there: one question for all who wait, and a receipt of whichever was signed under each.
+ * Tells when transactions are confirmed. An account's nonce in a block says which of its nonces are used in the chain
+ * up to there, so one query serves all waiting callers, followed by receipts of the signings under each nonce.
  */
 export class Finality {
   readonly #dependencies: FinalityDependencies;
@@ -37,19 +37,19 @@ export class Finality {
     return this.#confirmed;
   }
 
-  /** The current receipt of each of these, in their order; null: it lacks confirmations. */
+  /** Returns the transactions' current receipts, in order; null for one that lacks confirmations. */
   async now(transactions: readonly RecordedTransaction[]): Promise<readonly (Receipt | null)[]> {
     const { confirmations, from, rpc } = this.#dependencies;
     if (transactions.length === 0) return [];
-    // To be in the newest block is to have one confirmation: the receipt alone says so. Of many, the chain is queried first which
-    // of them are in it at all.
+    // A transaction in the newest block has one confirmation, as its receipt alone shows. For several, the chain is
+    // queried first which of them it contains.
     const isOneEnough = confirmations === 1 && transactions.length === 1;
     const confirmed = isOneEnough ? NEWEST : await rpc.confirmed(from);
     const receiptOf = async ({ nonce, signings }: RecordedTransaction): Promise<Receipt | null> => {
       if (nonce >= confirmed.nonce) return null;
       const receipts = await Promise.all(signings.map(({ hash }) => rpc.receipt(hash)));
       const receipt = receipts.find((each) => each !== null) ?? null;
-      // A reorganization between the two questions may have put it into a newer block.
+      // A reorganization between the two queries may have moved the transaction to a newer block.
       const isDeep = confirmed.through === null || (receipt?.blockNumber ?? 0n) <= confirmed.through;
       return isDeep ? receipt : null;
     };
@@ -61,7 +61,10 @@ export class Finality {
     return receipts;
   }
 
-  /** A transaction's receipt once it is confirmed; null when that takes longer, or the chain does not answer meanwhile. */
+  /**
+   * Resolves to a transaction's receipt once it is confirmed; null if that takes longer than `withinMs`, or the chain
+   * does not answer meanwhile.
+   */
   wait(transaction: RecordedTransaction, withinMs: number): Promise<Receipt | null> {
     return new Promise((resolve) => {
       this.#waiting.push({ transaction, until: performance.now() + withinMs, resolve });

@@ -9,16 +9,17 @@ import type { ChainWatchers } from "./repairs.ts";
 import { type ChainRpc, ChainUnreachable, type MinedTransaction } from "./rpc.ts";
 
 /**
- * The outcome of a transaction: `open`, its nonce is not used in a final block; `unexplained`, it is, and the chain does not say
- * by what; `overtaken`, more was signed under it since it was read, so that nothing is proven.
+ * The outcome of a transaction. `open`: its nonce is not used in a final block. `unexplained`: the nonce is used, and
+ * the chain does not say by what. `overtaken`: the transaction was signed again since it was read, so nothing is
+ * proven.
  */
 type Trace = "replaced" | "own" | "open" | "unexplained" | "overtaken";
 
-/** Transactions that are checked in one step at the most. */
+/** Maximum transactions checked in one step. */
 const SEARCHED_MAX = 200;
-/** While the chain does not say of so many what has used their nonces, no further ones are looked for. */
+/** Number of unexplained nonces at which no further ones are checked. */
 const UNEXPLAINED_MAX = 200;
-/** Maximum number of nonces whose report is remembered. */
+/** Maximum nonces whose report is remembered. */
 const REPORTED_MAX = 10_000;
 
 export interface ForeignNoncesDependencies extends ChainWatchers {
@@ -28,31 +29,27 @@ export interface ForeignNoncesDependencies extends ChainWatchers {
   readonly from: Address;
   readonly chainCaip2: string;
   readonly clock: Clock;
-  /** Called with each transaction that is found replaced; perhaps twice with the same one. */
+  /** Called with each transaction found replaced, possibly twice for the same one. */
   readonly onReplaced: (transaction: RecordedTransaction) => Promise<void>;
 }
 
 /**
- * Finds recorded transactions that can never be mined, since another one of the same key has their nonce: an operator's
- * cancelling one, or that of a second deployment. Only that other transaction itself proves a replacement, in a block
- * with all its confirmations. That there is no receipt proves nothing: nodes forget them.
+ * Finds recorded transactions that can never be mined because another one of the same key has their nonce: an
+ * operator's cancellation, or that of a second deployment. Only the other transaction itself, in a block with all its
+ * confirmations, proves a replacement. A missing receipt proves nothing: nodes forget receipts.
  */
 export class ForeignNonces {
   readonly #dependencies: ForeignNoncesDependencies;
   readonly #cursor: NonceCursor;
   /**
-   * Purposes by nonces that are used, of which the chain did not say yet by what, or not in a final block. Asked for
-   * again at each look.
+   * Purposes by nonce, for used nonces whose transaction the chain has not named yet, or not in a final block. Queried
+   * again at each check.
    */
   readonly #unexplained = new Map<number, string>();
-  /** The lowest nonce that this process has recorded anything under since its last whole look. */
+  /** The lowest nonce under which this process has recorded anything since its last complete check. */
   #lowest = Infinity;
-  /** Nonces that were reported to the operator. */
   readonly #reported = new LRUCache<number, true>({ max: REPORTED_MAX });
-  /**
-   * The block in which each nonce was used that is not final yet; by then a node may have dropped the state that says
-   * so.
-   */
+  /** The block in which each not yet final nonce was used; once final, a node may have dropped that state. */
   readonly #usedIn = new LRUCache<number, bigint>({ max: REPORTED_MAX });
 
   constructor(dependencies: ForeignNoncesDependencies) {
@@ -61,31 +58,28 @@ export class ForeignNonces {
     this.#cursor = new NonceCursor(db, `${chainCaip2}/${from}/nonces`);
   }
 
-  /**
-   * Whether it is proven that none of a transaction's signings can ever be mined; true for good, once it was recorded. False
-   * where the chain does not say.
-   */
+  /** Whether none of a transaction's signings can be mined, by proof: true for good. False if unknown. */
   async isReplaced(transaction: RecordedTransaction): Promise<boolean> {
     if (transaction.replacedBy !== null) return true;
     if (await this.#isInChain(transaction)) return false;
     return (await this.#traceIfExplained(transaction)) === "replaced";
   }
 
-  /** Returns the signing that is in a final block; null if none, as far as the chain can say. */
+  /** Returns the signing in a final block; null if none, as far as the chain can tell. */
   async minedAs(transaction: RecordedTransaction): Promise<MinedTransaction | null> {
     const mined = await this.#minedUnder(transaction.nonce);
     return mined !== null && mined !== "not final" && isOneOf(transaction.signings, mined) ? mined : null;
   }
 
-  /** Checks what became final since the last call. Throws where the chain or the database does not answer. */
+  /** Checks what became final since the last call. Throws if the chain or the database does not answer. */
   async look(): Promise<void> {
     const { from, outbox, rpc } = this.#dependencies;
     const final = (await rpc.confirmed(from)).nonce;
     outbox.nonces.isFinalBelow(final);
-    // Read again: more may have been signed under them since.
+    // Read again: more may have been signed under these nonces since.
     const unexplained = [...(await outbox.find([...this.#unexplained.values()])).values()];
     await this.#lookFor(unexplained.filter(isTransaction), final);
-    // A transaction signed under a nonce that was long used lies behind the cursor.
+    // A transaction signed under a long used nonce is behind the cursor.
     this.#lowest = Math.min(this.#lowest, outbox.nonces.lowestSinceRead());
     const begin = Math.min(await this.#cursor.begin(final), this.#lowest);
     if (this.#lowest >= final) this.#lowest = Infinity;
@@ -100,7 +94,7 @@ export class ForeignNonces {
 
   async #lookFor(recorded: readonly RecordedTransaction[], final: number): Promise<void> {
     const used = recorded.filter(({ nonce }) => nonce < final);
-    // After lost blocks, nonces are looked for again once they are final.
+    // After lost blocks, nonces are checked again once they are final.
     for (const { nonce } of recorded) if (nonce >= final) this.#unexplained.delete(nonce);
     const areMined = await Promise.all(used.map((transaction) => this.#isInChain(transaction)));
     for (const [at, transaction] of used.entries()) {
@@ -154,7 +148,7 @@ export class ForeignNonces {
     return "replaced";
   }
 
-  /** The transaction that has a nonce in a final block; null: the chain does not say which. */
+  /** Returns the transaction that has a nonce in a final block; null if the chain does not say which. */
   async #minedUnder(nonce: number): Promise<MinedTransaction | "not final" | null> {
     const { from, rpc } = this.#dependencies;
     const confirmed = await rpc.confirmed(from);
@@ -166,17 +160,17 @@ export class ForeignNonces {
     const block = known ?? (await firstBlock(isUsedAt, newest));
     this.#usedIn.set(nonce, block);
     if (block > (confirmed.through ?? newest)) return "not final";
-    // Read again at the next look: the block may have been replaced.
+    // Read again at the next check: the block may have been replaced.
     this.#usedIn.delete(nonce);
     return rpc.minedIn(block, from, nonce);
   }
 }
 
-/** The first block for which something holds that holds for all after it, and for this one. */
+/** Returns the first block from which a condition holds, given one for which it holds; it must stay true afterwards. */
 async function firstBlock(holds: (block: bigint) => Promise<boolean>, known: bigint): Promise<bigint> {
   let high = known;
   let low = known - 1n;
-  // Back by ever more blocks: it is mostly not far, and nodes forget what accounts were long ago.
+  // Goes back in growing steps: the block is usually near, and nodes drop old state.
   for (let step = 1n; low >= 0n && (await holds(low)); step *= 2n) {
     high = low;
     low -= step;

@@ -8,17 +8,16 @@ import type { ChainWatchers } from "./repairs.ts";
 import type { ChainRpc } from "./rpc.ts";
 import type { ForeignNonces } from "./foreign-nonces.ts";
 
-/** Transactions that are sent again in one round at the most; they go lowest nonce first. */
+/** Maximum transactions resent in one round, lowest nonce first. */
 const RESENT_PER_ROUND_MAX = 200;
-/** Missing nonces that are filled in one round at the most. */
 const FILLED_PER_ROUND_MAX = 50;
-/** Consecutive rounds in which the same nonce is missing after a resend, before something is done about it. */
+/** Consecutive rounds in which the same nonce is missing after a resend before `unwedge` is called. */
 const FUTILE_ROUNDS_MAX = 3;
-/** While nothing is missing the interval grows, to a bound: an idle service costs little. */
+/** Growth of the interval while nothing is missing, up to a limit: an idle service costs little. */
 const PAUSE_GROWS_BY = 1.25;
 const PAUSES_MAX = 4;
 
-/** Time limit of a round's resending: a chain that falls silent makes each wait. */
+/** Time limit for a round's resending: if the chain falls silent, every send waits. */
 const RESENDING_MAX_MS = 10_000;
 
 export interface KeeperDependencies extends ChainWatchers {
@@ -27,31 +26,31 @@ export interface KeeperDependencies extends ChainWatchers {
   readonly foreignNonces: Pick<ForeignNonces, "look">;
   readonly raising: Pick<FeeRaising, "raise">;
   readonly from: Address;
-  /** The interval of rounds. */
+  /** Interval of the rounds. */
   readonly everyMs: number;
-  /** A younger transaction is still being sent by the process that recorded it. */
+  /** Minimum age of a transaction before it is resent: the process that recorded a younger one is still sending it. */
   readonly resendAfterMs: number;
   readonly clock: () => Date;
-  /** Called in every round; on a test chain: what it needs besides. */
+  /** Called in every round; prepares what a test chain needs. */
   readonly onEveryRound: () => Promise<void>;
-  /** Done before anything is sent again; on a test chain, which may be a fresh one: gas. */
+  /** Called before anything is resent; supplies gas on a test chain, which may be a fresh one. */
   readonly beforeResending: () => Promise<void>;
-  /** Done in a round in which nothing waits for the chain for long: what may wait for payments. */
+  /** Called in rounds without long waits for the chain: work that may give way to payments. */
   readonly whileKeepingUp: (stopping: AbortSignal) => Promise<void>;
-  /** Done when sending again has moved nothing some times in a row. */
+  /** Called after several futile resends in a row. */
   readonly unwedge: () => Promise<void>;
 }
 
 /**
- * Sees to it that what is recorded is in the chain. Looks at the account's nonce there: every recorded transaction from
- * it on is missing, whether it was never sent, dropped, taken back by a reorganization, or lost with the blocks of a chain
- * that was killed; and is sent again under the same nonce, as it was signed last or for a higher fee, so never to a second
- * effect. Every process has one; several at once do no harm.
+ * Ensures that recorded transactions reach the chain. By the account's nonce on the chain, every recorded transaction
+ * from that nonce on is missing, whether it was never sent, dropped, undone by a reorganization, or lost with a killed
+ * chain's blocks. It is resent under the same nonce, as last signed or for a higher fee, so it never takes effect
+ * twice. Every process has a keeper; several at once do no harm.
  */
 export class Keeper {
   readonly #dependencies: KeeperDependencies;
   readonly #stopping = new AbortController();
-  /** The nonce that was missing when something was sent again last, and how often in a row it was the same one. */
+  /** The missing nonce at the last resend, and the number of consecutive resends with it. */
   #missing = -1;
   #futile = 0;
   #oldestMissing: Date | null = null;
@@ -61,7 +60,7 @@ export class Keeper {
     this.#dependencies = dependencies;
   }
 
-  /** Time at which the oldest missing transaction was recorded, as of the last round; null if none was missing. */
+  /** When the oldest missing transaction was recorded, as of the last round; null if none was missing. */
   get oldestMissing(): Date | null {
     return this.#oldestMissing;
   }
@@ -91,7 +90,7 @@ export class Keeper {
       whileKeepingUp,
     } = this.#dependencies;
     await rpc.check();
-    // First: what a local chain needs may itself have been replaced.
+    // Runs first: a local chain's own setup may itself have been replaced.
     await this.#findReplaced();
     await onEveryRound();
     const mined = await rpc.nonceAt(from, "latest");
@@ -116,13 +115,13 @@ export class Keeper {
 
   async #findReplaced(): Promise<void> {
     const { onWarning, foreignNonces } = this.#dependencies;
-    // A failed look for used nonces must not stop the resending.
+    // A failed check of used nonces must not stop the resending.
     await foreignNonces
       .look()
       .catch((error: unknown) => onWarning("used nonces could not be checked", errorOf(error)));
   }
 
-  /** Foreign transactions had these nonces when they were passed over, and the chain has lost them since. */
+  /** Fills nonces that were skipped because foreign transactions had them, and that the chain has lost since. */
   async #fill(from: number, upTo: number): Promise<void> {
     const { onRepair, onWarning, outbox, rpc } = this.#dependencies;
     for (let nonce = from; nonce < Math.min(upTo, from + FILLED_PER_ROUND_MAX); nonce += 1) {
@@ -130,7 +129,7 @@ export class Keeper {
       if (noop === null || !isTransaction(noop)) return;
       onRepair("nonce_filled", 1);
       await rpc.send(noop.raw);
-      onWarning("a missing nonce is filled with a transaction that does nothing", { nonce });
+      onWarning("a missing nonce is filled with a no-op", { nonce });
     }
   }
 
@@ -151,7 +150,7 @@ export class Keeper {
       sent,
       objections: [...new Set(objections.filter((each) => each !== null))],
     };
-    onWarning("transactions that the chain did not have were sent again", details);
+    onWarning("transactions missing from the chain were resent", details);
     return sent;
   }
 
@@ -163,13 +162,10 @@ export class Keeper {
     const noop = await outbox.noopFor(transaction);
     onRepair("nonce_filled", 1);
     const { nonce, purpose } = transaction;
-    onWarning(
-      "the nonce of a replaced transaction is missing again, and filled with a transaction that does nothing",
-      {
-        nonce,
-        purpose,
-      },
-    );
+    onWarning("the nonce of a replaced transaction is missing again and is filled with a no-op", {
+      nonce,
+      purpose,
+    });
     return noop;
   }
 

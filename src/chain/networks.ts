@@ -1,6 +1,6 @@
 import { ConfigError } from "../lib/config-error.ts";
 
-/** Chains that are set up by their name (`EVM_NETWORK`): their ids, and USDC there. */
+/** Chains that can be configured by name (`EVM_NETWORK`): their ids, and USDC on them. */
 const NETWORKS = {
   base: {
     EVM_CHAIN_ID: "8453",
@@ -22,7 +22,7 @@ const isNetwork = (name: string): name is Network => Object.hasOwn(NETWORKS, nam
 /** Settings that may differ from the network's: the others identify chain and token. */
 const MAY_DIFFER: readonly string[] = ["EVM_CONFIRMATIONS"];
 
-/** The environment with what its `EVM_NETWORK` stands for. Throws `ConfigError` for an unknown one, or a contradiction. */
+/** Returns the environment with its `EVM_NETWORK` expanded. Throws `ConfigError` if unknown or contradictory. */
 export function withNetwork(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   const name = env["EVM_NETWORK"] ?? "";
   if (name === "") return env;

@@ -11,13 +11,13 @@ interface NextNonceDependencies {
   readonly rpc: ChainRpc;
 }
 
-/** The nonce that is given out next, by what is recorded; wrong ones are refused by the unique index. */
+/** Source of the next nonce, according to the records; the unique index refuses wrong ones. */
 export class NextNonce {
   readonly #dependencies: NextNonceDependencies;
-  /** Next nonce as this process knows it; null if it has to be read. */
+  /** Next nonce as known to this process; null if it has to be read. */
   #next: number | null = null;
   #usedUpAtFirst: Promise<number> | null = null;
-  /** Nonce below which all are in final blocks, by this key's transactions or foreign ones. */
+  /** Nonce below which all are in final blocks, used by this key's transactions or foreign ones. */
   #finalBelow = 0;
   #lowestSinceRead = Infinity;
 
@@ -26,9 +26,9 @@ export class NextNonce {
   }
 
   /**
-   * Returns the nonce after the highest recorded one; at least the chain's at this process's first query (records may
-   * come from an older backup), and at least the first that is not used in a final block (a foreign sender may use
-   * the key).
+   * Returns the nonce after the highest recorded one, but at least the chain's at this process's first query (records
+   * may come from an older backup), and at least the first one not used in a final block (a foreign sender may use the
+   * key).
    */
   async next(): Promise<number> {
     this.#next ??= await this.#find();
@@ -43,19 +43,19 @@ export class NextNonce {
     this.#lowestSinceRead = Math.min(this.#lowestSinceRead, ...nonces);
   }
 
-  /** Another process may have recorded something. */
+  /** Forgets the next nonce: another process may have recorded something. */
   forget(): void {
     this.#next = null;
   }
 
-  /** The lowest nonce that this process has recorded anything under since the last call; Infinity: none. */
+  /** Returns the lowest nonce under which this process has recorded anything since the last call; Infinity if none. */
   lowestSinceRead(): number {
     const lowest = this.#lowestSinceRead;
     this.#lowestSinceRead = Infinity;
     return lowest;
   }
 
-  /** Below this nonce all are in final blocks, whichever sender used them: none of those is given out. */
+  /** Notes that all nonces below are in final blocks, whichever sender used them, so none of them is given out. */
   isFinalBelow(nonce: number): void {
     this.#finalBelow = nonce;
   }
@@ -77,7 +77,7 @@ export class NextNonce {
 
   async #readNonce(): Promise<number> {
     const { from, rpc } = this.#dependencies;
-    // Another chain's number would leave a gap for good.
+    // Another chain's nonce would leave a permanent gap.
     await rpc.check();
     return rpc.nonceAt(from, "latest");
   }

@@ -1,14 +1,14 @@
 import type { Collection, Db, Document } from "mongodb";
 import { COLLECTIONS } from "../store/documents.ts";
 
-/** Below which nonce it is known of each what has used it. In the collection of deposit cursors, under a name of its own. */
+/** Nonce below which the user of each is known. Among the deposit cursors, under a separate name. */
 interface NonceCursorDocument extends Document {
   readonly _id: string;
   readonly nonce: number;
 }
 
 /**
- * Position up to which a key's nonces were checked. It may be too low, which costs a second look, and goes back when
+ * Position up to which a key's nonces were checked. It may be too low, which costs a second check, and goes back when
  * the chain has lost blocks. Concurrent processes share it.
  */
 export class NonceCursor {
@@ -21,7 +21,7 @@ export class NonceCursor {
     this.#id = id;
   }
 
-  /** Returns the first nonce to look at, below the final one; the final one itself if nothing is new. */
+  /** Returns the first nonce to check, below the final one; the final one itself if nothing is new. */
   async begin(finalBelow: number): Promise<number> {
     if (this.#lookedBelow === finalBelow) return finalBelow;
     const stored = (await this.#collection.findOne({ _id: this.#id }))?.nonce ?? 0;
@@ -30,7 +30,7 @@ export class NonceCursor {
     return this.#lookedBelow;
   }
 
-  /** Everything below was checked; some of it, whose nonces are open, is checked again after a restart. */
+  /** Records that all nonces below `to` were checked; those in `open` are checked again after a restart. */
   async advance(to: number, open: readonly number[]): Promise<void> {
     this.#lookedBelow = to;
     await this.#store(Math.min(to, ...open));

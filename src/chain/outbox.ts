@@ -40,15 +40,14 @@ export interface Moved {
   readonly creditCents: number;
 }
 
-/** A fence, and the purpose in whose place it is laid. */
 export interface FencedPurpose {
   readonly purpose: string;
   readonly fence: number;
 }
 
-/** Rounds against other processes that record at the same time; in each of them one gets its entries in. */
+/** Maximum rounds against processes that record concurrently; in each round one process succeeds. */
 const ROUNDS_MAX = 200;
-/** Maximum jitter after losing a race, so that no process loses all of them. */
+/** Maximum jitter after losing a race, so that no process loses every race. */
 const AFTER_LOST_ROUND_MAX_MS = 20;
 
 export interface OutboxDependencies {
@@ -72,12 +71,12 @@ export const CHAIN_INDEXES: Indexes = {
 };
 
 /**
- * The transactions of the service's key on one chain. Each is signed and recorded, journaled, before it may be sent, and
- * nonces are given out by that record alone: entries go in one after another, so there is never a gap, whatever number of
- * processes record and die. What is recorded will be sent, by this process or another one's keeper.
+ * The transactions of the service's key on one chain. Each is signed and recorded, journaled, before it may be sent.
+ * Nonces come only from these records: entries are inserted one after another, so there is never a gap, however many
+ * processes record and die. A recorded transaction will be sent, by this process or another's keeper.
  */
 export class ChainOutbox {
-  /** Source of nonces; the reader of blocks tells it which are used. */
+  /** Source of nonces; the reader of blocks reports the used ones. */
   readonly nonces: NextNonce;
   readonly #collection: Collection<ChainTransactionDocument>;
   readonly #fences: FenceWriter;
@@ -89,7 +88,7 @@ export class ChainOutbox {
 
   constructor(dependencies: OutboxDependencies) {
     this.#dependencies = dependencies;
-    // Majority reads: a record that only a fallen primary had may be signed otherwise later, so no process may have
+    // Majority reads: a record that only a failed primary had could later be signed differently, so no process may have
     // sent it.
     const options = { readConcern: { level: "majority" } } as const;
     this.#collection = dependencies.db.collection(COLLECTIONS.chainTransactions, options);
@@ -106,9 +105,10 @@ export class ChainOutbox {
   }
 
   /**
-   * Records entries in their order, each once: one whose purpose was decided before, by any process, keeps that decision.
-   * Answers each purpose's decision, and none for a call that is fenced. In turns, so that entries of one call get nonces
-   * that follow each other, unless another process comes between. `behind the first`: if another process has decided the first one, the others are left.
+   * Records entries in order, each once: a purpose decided earlier, by any process, keeps that decision. Returns each
+   * purpose's decision, and none for a fenced call. Calls take turns, so that the entries of one call get consecutive
+   * nonces unless another process intervenes. `behind the first`: if another process has decided the first entry, the
+   * others are not recorded.
    */
   record(
     entries: readonly Entry[],
@@ -119,7 +119,7 @@ export class ChainOutbox {
     return recording;
   }
 
-  /** Lays fences in the places of calls. Answers the purposes whose places were not empty. */
+  /** Lays fences in the places of calls. Returns the purposes whose places were not empty. */
   async fence(places: readonly FencedPurpose[]): Promise<string[]> {
     const common = {
       chain: this.#chain,
@@ -136,14 +136,14 @@ export class ChainOutbox {
     return laid.flat();
   }
 
-  /** Whether a fence above its permit is in a call's place. */
+  /** Whether a fence above the permit is in a call's place. */
   async isFenced({ permit = 0, purpose }: Call): Promise<boolean> {
     return (await this.#collection.findOne({ _id: this.#id(purpose), fence: { $gt: permit } })) !== null;
   }
 
   /**
-   * Decides that something is never done on a chain that may be another than this process's. False if it was decided
-   * otherwise before: then a transaction was signed for it, and what became of that only its own chain says.
+   * Decides that an action is never done on a chain, possibly another than this process's. False if it was decided
+   * otherwise earlier: a transaction was signed for it then, and only its own chain knows the outcome.
    */
   async refuseOn(chain: string, { purpose, refusal, wallet }: Refused): Promise<boolean> {
     const common = { chain, from: this.#from, wallet, createdAt: this.#dependencies.clock() };
@@ -159,14 +159,14 @@ export class ChainOutbox {
     }
   }
 
-  /** The decisions under these purposes, as far as there are any. */
+  /** Returns the decisions under these purposes, if any. */
   async find(purposes: readonly string[]): Promise<ReadonlyMap<string, Recorded>> {
     const ids = purposes.map((purpose) => this.#id(purpose));
     const found = await this.#collection.find({ _id: { $in: ids }, ...DECIDED }).toArray();
     return new Map(found.map((document) => [this.#purposeOf(document), this.#recorded(document)]));
   }
 
-  /** The decisions whose purposes begin so, such as a payment's attempts, in their order. */
+  /** Returns the decisions under purposes with this prefix, such as a payment's attempts, in order. */
   async under(prefix: string): Promise<readonly Recorded[]> {
     const from = this.#id(prefix);
     const range = { _id: { $gte: from, $lt: `${from}\u{10ffff}` } };
@@ -174,7 +174,7 @@ export class ChainOutbox {
     return found.map((document) => this.#recorded(document)).toSorted(byTrailingNumber);
   }
 
-  /** Transactions from a nonce on, lowest first. */
+  /** Returns transactions from a nonce on, lowest first. */
   async from(nonce: number, limit: number): Promise<readonly RecordedTransaction[]> {
     const own = { chain: this.#chain, from: this.#from, nonce: { $gte: nonce } };
     const found = await this.#collection.find(own).sort({ nonce: 1 }).limit(limit).toArray();
@@ -182,8 +182,8 @@ export class ChainOutbox {
   }
 
   /**
-   * Signs the same call under the same nonce for a higher fee, and remembers that for good: only then may it be sent. Null
-   * where another process was first, or where it was found replaced meanwhile.
+   * Signs the same call under the same nonce for a higher fee, and records the signing for good, after which it may be
+   * sent. Null if another process was first, or if the transaction was found replaced meanwhile.
    */
   async raise(transaction: RecordedTransaction, fees: Fees): Promise<RecordedTransaction | null> {
     const { nonce, purpose, signings } = transaction;
@@ -196,12 +196,12 @@ export class ChainOutbox {
       raised: { $size: signings.length - 1 },
     };
     const all = [...signings, signing];
-    // Signings are only ever added, so as many as were read are those that were read.
+    // Signings are only ever added, so an equal number means equal signings.
     const { matchedCount } = await this.#collection.updateOne(asRead, { $set: { raised: all.slice(1) } });
     return matchedCount === 0 ? null : { ...transaction, hash, raw, signings: all };
   }
 
-  /** Records what has a transaction's nonce for good, once. Nothing is proven where more was signed under the nonce than the proof knew of. */
+  /** Records once the transaction that has a nonce for good, unless more was signed than the proof covered. */
   async markReplaced(
     { nonce, purpose, signings }: RecordedTransaction,
     replacement: Replacement,
@@ -214,7 +214,7 @@ export class ChainOutbox {
     return now === null || now.replacedBy === null ? "not proven" : "known before";
   }
 
-  /** Records the call of a replaced transaction under another nonce: once, by whichever process and however often. */
+  /** Records a replaced transaction's call under another nonce: once, however often and wherever called. */
   async repeat(transaction: RecordedTransaction): Promise<Recorded> {
     const { amountCents, limitVersion, wallet } = transaction;
     const purpose = retryPurpose(transaction);
@@ -232,7 +232,7 @@ export class ChainOutbox {
     return recorded;
   }
 
-  /** The decision under a purpose, as it was repeated last where it was replaced; null: there is none. */
+  /** Returns the decision under a purpose, or its last repetition if it was replaced; null if there is none. */
   async newest(purpose: string): Promise<Recorded | null> {
     let found = (await this.find([purpose])).get(purpose) ?? null;
     while (found !== null && isTransaction(found) && found.replacedBy !== null) {
@@ -244,10 +244,7 @@ export class ChainOutbox {
     return found;
   }
 
-  /**
-   * Takes a nonce under which nothing is recorded for a transaction that does nothing, since all behind it wait for it. Null
-   * where it is taken by now.
-   */
+  /** Uses up a nonce without a record, since later transactions wait for it. Null if it is taken by now. */
   async recordNoop(nonce: number): Promise<Recorded | null> {
     const fees = await this.#dependencies.rpc.fees();
     const [document] = await this.#signing.documents([this.#signing.noopCall(nonce)], fees, nonce);
@@ -262,8 +259,8 @@ export class ChainOutbox {
   }
 
   /**
-   * Returns the no-op to send under a replaced transaction's nonce if the chain has lost the other one, decided once.
-   * The replaced call may have been sent under a later nonce or be over, so it is not sent.
+   * Returns the no-op to send under a replaced transaction's nonce if the chain has lost the other transaction, decided
+   * once. The replaced call may have been sent under a later nonce or be over, so it is not sent.
    */
   async noopFor({ nonce, purpose }: RecordedTransaction): Promise<Signing> {
     const noop = await this.#signing.noop(nonce, await this.#dependencies.rpc.fees());
@@ -277,7 +274,7 @@ export class ChainOutbox {
     return known.noop;
   }
 
-  /** Returns, in cents, what transactions from a nonce on take out of each wallet and bring to it. */
+  /** Returns, per wallet in cents, what transactions from a nonce on take out and bring in. */
   async movedBy(wallets: readonly string[], nonce: number): Promise<ReadonlyMap<string, Moved>> {
     const match = {
       wallet: { $in: [...wallets] },
@@ -341,16 +338,16 @@ export class ChainOutbox {
         await sleep(Math.random() * AFTER_LOST_ROUND_MAX_MS);
       }
     }
-    throw new Error("transactions could not be recorded against other processes");
+    throw new Error("transactions could not be recorded: other processes always came first");
   }
 
-  /** A payment brings its own gas: it was tried before. */
+  /** Adds gas to an entry. A payment has its own gas, from an earlier simulation. */
   async #withGas(entry: Entry): Promise<Entry> {
     if (entry.kind === "refusal" || entry.permit !== undefined) return entry;
     return { ...entry, gas: await this.#dependencies.rpc.gasFor(entry, this.#from) };
   }
 
-  /** Decisions and fences. */
+  /** Returns the decisions and fences in the places of entries. */
   #inPlacesOf(entries: readonly Entry[]): Promise<ChainTransactionDocument[]> {
     const ids = entries.map(({ purpose }) => this.#id(purpose));
     return this.#collection.find({ _id: { $in: ids } }).toArray();
@@ -372,10 +369,10 @@ export class ChainOutbox {
 /** Matches decisions, not fences. */
 const DECIDED = { fence: { $exists: false } } as const;
 
-/** A refusal sends nothing, so no fence keeps it out. */
+/** A refusal sends nothing, so no fence excludes it. */
 const permitOf = (entry: Entry): number => (entry.kind === "refusal" ? Infinity : (entry.permit ?? 0));
 
-/** Fails as an insert does where a decision or a higher fence is in the place by now. */
+/** Replaces a fence. Fails like an insert if a decision or a higher fence is in the place by now. */
 function replacingFence(
   { _id, ...replacement }: ChainTransactionDocument,
   permit: number,

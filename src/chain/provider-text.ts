@@ -1,9 +1,9 @@
-/** Maximum length of what a provider said in logs and failures. */
+/** Maximum length of a provider's text in logs and failures. */
 const TEXT_MAX = 200;
 /** Minimum length of a part of an RPC URL that may be a key; shorter parts are names such as `v3`. */
 const KEY_MIN = 8;
 
-/** A provider's words in one line, without URLs and without any part of its own URL that may be a key. */
+/** Returns a provider's text in one line, without URLs and without any part of its own URL that may be a key. */
 export function plainText(text: string, rpcUrl: string): string {
   const oneLine = text.replaceAll(/\p{Cc}+/gu, " ").replaceAll(/\b[a-z][a-z0-9+.-]*:\/\/\S+/gi, "[url]");
   return keysIn(rpcUrl)

@@ -2,21 +2,20 @@ import type { Document } from "mongodb";
 import type { Address, Hash, Hex } from "viem";
 import type { RailFailureCode } from "../domain/ledger/rail-failures.ts";
 
-/** A transaction as it was signed once, for one fee. */
+/** A transaction signed for one fee. */
 interface SigningDocument {
   hash: string;
   raw: string;
   at: Date;
 }
 
-/** The transaction that has a nonce for good: a final one of the same key that is none of those recorded under it. */
+/** The transaction that has a nonce for good: a final one of the same key, not recorded under the nonce. */
 export interface Replacement {
   readonly hash: string;
   readonly blockNumber: number;
   readonly at: Date;
 }
 
-/** A signing of a recorded transaction. */
 export interface Signing {
   readonly hash: Hash;
   readonly raw: Hex;
@@ -28,30 +27,30 @@ export interface Signing {
  * change, and every signing is recorded before it is sent. Whether it was mined is not stored: the chain knows.
  */
 export interface ChainTransactionDocument extends Document {
-  /** `eip155:1/spend/txn_…/1`: the purpose is unique, so what is decided once is decided for all processes. */
+  /** For example `eip155:1/spend/txn_…/1`. The purpose is unique, so one decision holds for all processes. */
   _id: string;
   chain: string;
   from: string;
-  /** Null for a refusal. Unique with `chain` and `from`: no nonce is ever signed for two things. */
+  /** Null for a refusal. Unique with `chain` and `from`: no nonce is ever signed for two actions. */
   nonce: number | null;
   hash: string | null;
   raw: string | null;
   /** Signings under the same nonce for higher fees, oldest first: any of them may be mined. */
   raised: SigningDocument[];
-  /** Null: as far as is known, one of them may be mined. */
+  /** Null as long as a signing may still be mined, as far as is known. */
   replacedBy: Replacement | null;
   /** No-op sent under a replaced transaction's nonce if the chain lost the other one; absent until needed. */
   noop?: SigningDocument;
-  /** Whether the process that finds it replaced records it under another nonce; else that is left to its caller. */
+  /** Whether the process that finds it replaced records it again under another nonce, or its caller decides. */
   isRepeated: boolean;
-  /** The wallet that it spends from or changes. */
+  /** The wallet that the action spends from or changes. */
   wallet: string | null;
-  /** Amount taken out of the wallet, in cents; negative if it brings money. */
+  /** Amount taken out of the wallet, in cents; negative if the action brings money. */
   amountCents: number;
   /** Version of the policy that a limit mirrors; 0 if it was raised for one payment. */
   limitVersion: number | null;
   refusal: { code: RailFailureCode | "WITHHELD"; reason: string } | null;
-  /** No decision yet: a call under a lower permit is not recorded here. */
+  /** Present on a fence, which is no decision yet: a call under a lower permit is not recorded here. */
   fence?: number;
   createdAt: Date;
 }
@@ -62,7 +61,6 @@ interface Purposed {
   readonly wallet: string | null;
 }
 
-/** A call to be signed, recorded and sent. */
 export interface Call extends Purposed {
   readonly kind: "call";
   readonly to: Address;
@@ -70,13 +68,12 @@ export interface Call extends Purposed {
   readonly gas: bigint;
   readonly amountCents?: number;
   readonly limitVersion?: number;
-  /** Good at any later time, too: recorded again by the process that sees that its nonce was used by another transaction. */
+  /** Whether the call stays valid later, so that it is recorded again if another transaction used its nonce. */
   readonly isRepeated?: boolean;
-  /** Permit of a payment: it is recorded only if no higher fence is in its place. */
+  /** Permit of a payment, which is recorded only if no higher fence is in its place. */
   readonly permit?: number;
 }
 
-/** The decision that something is never done. */
 export interface Refused extends Purposed {
   readonly kind: "refusal";
   readonly refusal: NonNullable<ChainTransactionDocument["refusal"]>;
@@ -84,7 +81,6 @@ export interface Refused extends Purposed {
 
 export type Entry = Call | Refused;
 
-/** A decision, as recorded. */
 export type Recorded =
   | {
       readonly kind: "transaction";
@@ -95,9 +91,9 @@ export type Recorded =
       readonly raw: Hex;
       /** All signings under its nonce, oldest first. */
       readonly signings: readonly Signing[];
-      /** The proven transaction that was mined instead; then no signing ever is. */
+      /** The proven transaction that was mined instead; no signing of this one ever will be. */
       readonly replacedBy: Replacement | null;
-      /** No-op sent in its place, once it was needed. */
+      /** No-op sent in place of the transaction, if it was needed. */
       readonly noop: Signing | null;
       readonly isRepeated: boolean;
       readonly limitVersion: number | null;
@@ -125,7 +121,7 @@ export const noTransaction = () => ({
   limitVersion: null,
 });
 
-/** A decision as its document has it, under its purpose. Throws where the document is neither kind of decision. */
+/** Converts a document to its decision. Throws if the document is neither kind of decision. */
 export function recordedOf(purpose: string, document: ChainTransactionDocument): Recorded {
   const { amountCents, createdAt, hash, isRepeated, limitVersion, nonce, raw, refusal, replacedBy, wallet } =
     document;
@@ -151,6 +147,6 @@ export const isTransaction = (recorded: Recorded): recorded is RecordedTransacti
 
 const AGAIN = /^again\/\d+\//;
 
-/** The purpose under which a call is recorded again that was replaced: unique for that nonce. */
+/** Returns the purpose for repeating a replaced call: unique for its nonce. */
 export const retryPurpose = ({ nonce, purpose }: Pick<RecordedTransaction, "nonce" | "purpose">): string =>
   `again/${String(nonce)}/${purpose.replace(AGAIN, "")}`;

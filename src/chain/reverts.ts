@@ -1,13 +1,13 @@
 import { BaseError, decodeErrorResult, type Hex, isHex } from "viem";
 
-/** The code of a JSON-RPC error for a call that reverted. Not all nodes use it. */
+/** JSON-RPC error code of a reverted call. Not all nodes use it. */
 const REVERTED = 3;
-/** Nodes' words for a call that ends without success, as opposed to trouble of the node. */
+/** Nodes' messages for a call that ends without success, as opposed to a node's own failure. */
 const ENDS_WITHOUT_SUCCESS = /revert|out ?of ?gas|gas required exceeds|invalid opcode|vm execution/i;
 
 /**
- * Returns the words of a contract, or of the node in its stead, for a call that ended without success; empty: there were none.
- * Null: the error says nothing about the call's end.
+ * Returns the contract's message, or the node's, for a call that ended without success; empty if there is none. Null:
+ * the error says nothing about the call's end.
  */
 export function revertTextOf(error: unknown): string | null {
   if (!(error instanceof BaseError)) return null;
@@ -22,7 +22,7 @@ function dataIn(error: BaseError): Hex | null {
   return found !== null && "data" in found && isHex(found.data) && found.data.length > 2 ? found.data : null;
 }
 
-/** The text of `Error(string)`, the code of a panic, or the selector of a custom error. */
+/** Returns the text of `Error(string)`, the code of a panic, or the selector of a custom error. */
 function errorIn(data: Hex): string {
   try {
     const [value] = decodeErrorResult({ data }).args ?? [];

@@ -25,41 +25,39 @@ import { revertTextOf } from "./reverts.ts";
 import { PlainError } from "../lib/plain-error.ts";
 
 /** Timeout of one call to the chain. */
-const CALL_MS = 2_000;
-/** Maximum transactions that are broadcast in one request: a busy node takes this many well within `CALL_MS`. */
+const CALL_TIMEOUT_MS = 2_000;
+/** Maximum transactions broadcast in one request: a busy node accepts this many well within `CALL_TIMEOUT_MS`. */
 const BROADCAST_PER_REQUEST_MAX = 16;
 /** Broadcasts of the same transactions before they are left to the keeper. */
 const BROADCASTS_MAX = 2;
-/** The TTL of the cached gas price. */
-const PRICE_CACHE_MS = 2_000;
+const PRICE_CACHE_TTL_MS = 2_000;
 /**
- * Maximum age, in blocks, of the state that finality reads. A node that prunes keeps the states of 128 blocks; the
- * search for the block in which a nonce was used goes back as far again.
+ * Maximum age, in blocks, of the state that finality reads. A pruning node keeps the states of 128 blocks; the search
+ * for the block in which a nonce was used goes back the same distance again.
  */
 const STATE_AGE_MAX = 64n;
 
 /**
- * The chain gave no usable answer. The message is for operators and names no address: an RPC URL often carries a key, and
- * failures of activities are stored in histories.
+ * The chain gave no usable answer. The message is for operators and names no address: an RPC URL often contains a key,
+ * and activities' failures are stored in histories.
  */
 export class ChainUnreachable extends PlainError implements Unavailable {
   override readonly name = "ChainUnreachable";
   readonly isUnavailable = true;
 }
 
-/** Another chain answers under the configured address. */
+/** Another chain answers at the configured address. */
 export class WrongChain extends PlainError implements Unavailable {
   override readonly name = "WrongChain";
   readonly isUnavailable = true;
 }
 
-/** The chain at one block. */
 export interface Head {
   readonly blockNumber: bigint;
 }
 
 export interface Receipt {
-  /** Not reverted, which does not mean that a contract did anything. */
+  /** Whether the transaction was not reverted, which does not mean that a contract did anything. */
   readonly succeeded: boolean;
   readonly logs: readonly { readonly address: Address; readonly topics: readonly Hex[] }[];
   readonly blockNumber: bigint;
@@ -67,61 +65,59 @@ export interface Receipt {
   readonly hash: Hash;
 }
 
-/** A call that is tried without an effect. */
+/** A call simulated without an effect. */
 export interface TriedCall {
   readonly from: Address;
   readonly to: Address;
   readonly data: Hex;
-  /** Missing: as much as the node allows. */
+  /** If missing, as much as the node allows. */
   readonly gas?: bigint;
 }
 
-/** The chain's answer to a call that is tried. */
 export type Simulated =
   | { readonly kind: "passes"; readonly data: Hex }
-  /** Words of the contract or node; may be empty. */
+  /** Message of the contract or node; may be empty. */
   | { readonly kind: "reverts"; readonly text: string }
   /** The node answered with an error that says nothing about the call. */
   | { readonly kind: "unclear"; readonly error: ChainUnreachable };
 
-/** Nonces of an account below which each is used, and the last block that has all its confirmations. */
+/** Nonce of an account below which each nonce is used, and the last block that has all its confirmations. */
 export interface Confirmed {
-  /** Nonce in block `through`, or in the oldest block whose state finality reads: then a lower bound. */
+  /** Nonce in block `through`; a lower bound if read in the oldest block whose state finality reads. */
   readonly nonce: number;
-  /** Null: the newest block. */
+  /** Null for the newest block. */
   readonly through: bigint | null;
-  /** The block of `nonce`. Null: the newest. */
+  /** Block in which `nonce` was read; null for the newest. */
   readonly readAt: bigint | null;
 }
 
 /** The newest block with all its confirmations. */
 export interface FinalBlock {
   readonly number: bigint;
-  /** Seconds since 1970. */
+  /** Epoch seconds. */
   readonly timestamp: bigint;
   /** This block, or the oldest one whose state finality reads, if that is newer. */
   readonly stateAt: bigint;
 }
 
-/** A block's transaction of an account under a nonce. */
+/** An account's transaction under a nonce, in a block. */
 export interface MinedTransaction {
   readonly hash: Hash;
   readonly blockNumber: bigint;
 }
 
-/** A transaction as the chain has it. */
 export interface FoundTransaction {
   readonly data: Hex;
   readonly from: Address;
-  /** Null where it makes a contract. */
+  /** Null if the transaction creates a contract. */
   readonly to: Address | null;
-  /** Null: not mined. */
+  /** Null if not mined. */
   readonly blockNumber: bigint | null;
 }
 
 const SILENT: ChainWatchers = { onRepair: () => undefined, onWarning: () => undefined };
 
-/** The calls to a chain, each with a timeout. Throws `ChainUnreachable` where one has no answer. */
+/** Calls to a chain, each with a timeout. Throws `ChainUnreachable` if a call has no answer. */
 export class ChainRpc {
   readonly client: PublicClient;
   readonly endpoints: Endpoints;
@@ -150,12 +146,12 @@ export class ChainRpc {
       batch: { batchSize: CALLS_PER_REQUEST_MAX },
       fetchFn: this.#batching.fetch,
       retryCount: 0,
-      timeout: CALL_MS,
+      timeout: CALL_TIMEOUT_MS,
     });
     this.client = createPublicClient({ transport, cacheTime: 0, pollingInterval: config.pollMs });
   }
 
-  /** Asks once, and until it was answered, whether this is the chain that was configured; throws `WrongChain`. */
+  /** Verifies, until the first answer, that this is the configured chain; throws `WrongChain` otherwise. */
   check(): Promise<void> {
     this.#checked ??= this.#check().catch((error: unknown) => {
       this.#checked = null;
@@ -187,7 +183,7 @@ export class ChainRpc {
     return { nonce, through: blockNumber - depth, readAt };
   }
 
-  /** Returns the newest final block; null: the chain is not that long. */
+  /** Returns the newest final block; null if the chain is not long enough. */
   async finalBlock(): Promise<FinalBlock | null> {
     const depth = BigInt(this.#config.confirmations - 1);
     if (depth === 0n) {
@@ -198,16 +194,16 @@ export class ChainRpc {
     const number = blockNumber - depth;
     if (number < 0n) return null;
     const block = await this.answer(this.client.getBlock({ blockNumber: number }));
-    if (block.number !== number) throw new ChainUnreachable("the chain answered another question");
+    if (block.number !== number) throw new ChainUnreachable("the chain answered a different request");
     const stateAt = blockNumber - (depth < STATE_AGE_MAX ? depth : STATE_AGE_MAX);
     return { number, timestamp: block.timestamp, stateAt };
   }
 
-  /** The hash of a block, which covers everything up to it; null: the chain has no such block. */
+  /** Returns a block's hash, which covers everything up to it; null if the chain has no such block. */
   async blockHash(blockNumber: bigint): Promise<Hash | null> {
     try {
-      const { hash, number } = await withTimeout(CALL_MS, this.client.getBlock({ blockNumber }));
-      if (number !== blockNumber) throw new ChainUnreachable("the chain answered another question");
+      const { hash, number } = await withTimeout(CALL_TIMEOUT_MS, this.client.getBlock({ blockNumber }));
+      if (number !== blockNumber) throw new ChainUnreachable("the chain answered a different request");
       return hash;
     } catch (error) {
       if (error instanceof BlockNotFoundError) return null;
@@ -215,7 +211,7 @@ export class ChainRpc {
     }
   }
 
-  /** The token balance of a wallet, in the token's units, as of a block, or now. */
+  /** Returns a wallet's token balance in the token's units, as of a block, or now. */
   balanceAt(wallet: Address, blockNumber: bigint | "latest"): Promise<bigint> {
     const at = blockNumber === "latest" ? { blockTag: blockNumber } : { blockNumber };
     const read = { address: this.#config.token, abi: erc20Abi, functionName: "balanceOf" } as const;
@@ -227,7 +223,6 @@ export class ChainRpc {
     return code !== undefined && code !== "0x";
   }
 
-  /** Returns the fees for a new transaction. */
   async fees(): Promise<Fees> {
     const { fixedFees, maxFeePerGas } = this.#config;
     return fixedFees ?? offeredFor(await this.gasPrice(), maxFeePerGas);
@@ -238,32 +233,30 @@ export class ChainRpc {
     const now = performance.now();
     if (this.#price !== null && now < this.#price.until) return this.#price.price;
     const price = this.#readPrice();
-    this.#price = { price, until: now + PRICE_CACHE_MS };
+    this.#price = { price, until: now + PRICE_CACHE_TTL_MS };
     price.catch(() => {
       this.#price = null;
     });
     return price;
   }
 
-  /**
-   * Returns a block's transaction of an account under a nonce; null if there is none, or the chain no longer has the
-   * block's contents.
-   */
+  /** Returns a block's transaction of an account under a nonce; null if none, or if the block's contents are gone. */
   async minedIn(blockNumber: bigint, address: Address, nonce: number): Promise<MinedTransaction | null> {
     const block = await this.answer(this.client.getBlock({ blockNumber, includeTransactions: true }));
-    if (block.number !== blockNumber) throw new ChainUnreachable("the chain answered another question");
+    if (block.number !== blockNumber) throw new ChainUnreachable("the chain answered a different request");
     const found = block.transactions.find(
       (each) => each.nonce === nonce && each.from.toLowerCase() === address.toLowerCase(),
     );
     return found === undefined ? null : { hash: found.hash, blockNumber };
   }
 
-  /** The receipt of a transaction in the current chain; null: it is not in it. */
+  /** Returns a transaction's receipt in the current chain; null if the chain does not contain it. */
   async receipt(hash: Hash): Promise<Receipt | null> {
     try {
-      const found = await withTimeout(CALL_MS, this.client.getTransactionReceipt({ hash }));
-      // A proxy that has mixed up answers must not make one payment's end another's.
-      if (found.transactionHash !== hash) throw new ChainUnreachable("the chain answered another question");
+      const found = await withTimeout(CALL_TIMEOUT_MS, this.client.getTransactionReceipt({ hash }));
+      // A proxy that mixes up answers must not turn one payment's outcome into another's.
+      if (found.transactionHash !== hash)
+        throw new ChainUnreachable("the chain answered a different request");
       const { blockNumber, gasUsed, logs, status } = found;
       return { succeeded: status === "success", blockNumber, gasUsed, logs, hash };
     } catch (error) {
@@ -272,11 +265,11 @@ export class ChainRpc {
     }
   }
 
-  /** The data of a transaction, and the block that it is in; null: the chain has no such transaction. */
+  /** Returns a transaction's data and block; null if the chain has no such transaction. */
   async transaction(hash: Hash): Promise<FoundTransaction | null> {
     try {
-      const found = await withTimeout(CALL_MS, this.client.getTransaction({ hash }));
-      if (found.hash !== hash) throw new ChainUnreachable("the chain answered another question");
+      const found = await withTimeout(CALL_TIMEOUT_MS, this.client.getTransaction({ hash }));
+      if (found.hash !== hash) throw new ChainUnreachable("the chain answered a different request");
       const { blockNumber, from, input: data, to } = found;
       return { data, from, to, blockNumber };
     } catch (error) {
@@ -286,8 +279,8 @@ export class ChainRpc {
   }
 
   /**
-   * Broadcasts a signed transaction. Whatever the chain says to it (it has it already, it is mined already, it can't pay for gas
-   * now), what counts is what the chain's nonce says later, so an objection is an answer: its text.
+   * Broadcasts a signed transaction. Returns the chain's objection as text, or null. Objections (already known, already
+   * mined, not enough for gas) are no failures: what counts is the chain's nonce later.
    */
   async send(raw: Hex): Promise<string | null> {
     const error = await this.#sendError(raw);
@@ -295,8 +288,8 @@ export class ChainRpc {
   }
 
   /**
-   * Broadcasts signed transactions in their order, few at a time. Where a request gets no answer, not even a second
-   * time, this and what follows is left to the keeper.
+   * Broadcasts signed transactions in order, a few at a time. If a request gets no answer twice, its transactions and
+   * all later ones are left to the keeper.
    */
   async sendAll(raws: readonly Hex[]): Promise<void> {
     const size = Math.min(BROADCAST_PER_REQUEST_MAX, this.#batching.most);
@@ -310,10 +303,10 @@ export class ChainRpc {
     }
   }
 
-  /** Tries a call on the newest block, without an effect. Throws where the chain does not answer. */
+  /** Simulates a call on the newest block, without an effect. Throws if the chain does not answer. */
   async simulate({ data, from, gas, to }: TriedCall): Promise<Simulated> {
     try {
-      const found = await withTimeout(CALL_MS, this.client.call({ account: from, to, data, gas }));
+      const found = await withTimeout(CALL_TIMEOUT_MS, this.client.call({ account: from, to, data, gas }));
       return { kind: "passes", data: found.data ?? "0x" };
     } catch (error) {
       if (!isAnswer(error)) throw this.#unreachable(error);
@@ -323,12 +316,13 @@ export class ChainRpc {
     }
   }
 
-  /**
-   * The gas that a call would need on the newest block; null where the chain has no figure, as for a call that reverts.
-   */
+  /** Returns the gas that a call needs on the newest block; null if the chain has no figure, as for a revert. */
   async estimateGas({ data, from, to }: TriedCall): Promise<bigint | null> {
     try {
-      return await withTimeout(CALL_MS, this.client.estimateGas({ account: from, to, data, prepare: false }));
+      return await withTimeout(
+        CALL_TIMEOUT_MS,
+        this.client.estimateGas({ account: from, to, data, prepare: false }),
+      );
     } catch (error) {
       if (isAnswer(error)) return null;
       throw this.#unreachable(error);
@@ -336,8 +330,8 @@ export class ChainRpc {
   }
 
   /**
-   * The gas that a call is signed for: its own figure, or the chain's with a margin where that is more, since not all
-   * chains meter alike. A local chain meters as expected.
+   * Returns the gas limit for signing a call: its own figure, or the chain's with a margin if that is more, since not
+   * all chains meter alike. A local chain meters as expected.
    */
   async gasFor({ data, gas, to }: { to: Address; data: Hex; gas: bigint }, from: Address): Promise<bigint> {
     if (this.#config.fixedFees !== null) return gas;
@@ -345,10 +339,10 @@ export class ChainRpc {
     return estimate > gas ? estimate : gas;
   }
 
-  /** Bounds a call that is made with `client` directly, and hides where it went. */
+  /** Adds the timeout to a call made with `client` directly, and hides the URL from its errors. */
   async answer<T>(call: Promise<T>): Promise<T> {
     try {
-      return await withTimeout(CALL_MS, call);
+      return await withTimeout(CALL_TIMEOUT_MS, call);
     } catch (error) {
       throw this.#unreachable(error);
     }
@@ -371,7 +365,7 @@ export class ChainRpc {
 
   async #sendError(raw: Hex): Promise<unknown> {
     try {
-      await withTimeout(CALL_MS, this.client.sendRawTransaction({ serializedTransaction: raw }));
+      await withTimeout(CALL_TIMEOUT_MS, this.client.sendRawTransaction({ serializedTransaction: raw }));
       return null;
     } catch (error) {
       return error;
@@ -384,7 +378,7 @@ export class ChainRpc {
       : new ChainUnreachable(`the chain did not answer: ${this.#reasonOf(error)}`);
   }
 
-  /** The kind of an error, its first line, and what the node said. viem puts the URL on further lines. */
+  /** Returns an error's kind, its first line, and the node's message. viem puts the URL on further lines. */
   #reasonOf(error: unknown): string {
     if (!(error instanceof BaseError)) return error instanceof Error ? error.name : "unknown";
     const { details, name, shortMessage } = error;
@@ -393,12 +387,12 @@ export class ChainRpc {
     return this.#plain(`${name}: ${text}`);
   }
 
-  /** A provider's words without what may be a key. */
+  /** Removes possible keys from a provider's text. */
   #plain(text: string): string {
     return this.#urls.reduce((plain, url) => plainText(plain, url), text);
   }
 }
 
-/** Whether the node answered with an error, and the answer was not lost. */
+/** Whether the node answered with an error, as opposed to a lost answer. */
 const isAnswer = (error: unknown): boolean =>
   error instanceof BaseError && error.walk((each) => each instanceof RpcRequestError) !== null;

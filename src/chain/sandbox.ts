@@ -7,29 +7,29 @@ import { type Call, isTransaction, type RecordedTransaction } from "./outbox.ts"
 import { ChainUnreachable } from "./rpc.ts";
 import { unitsOf } from "./units.ts";
 
-/** The chain id of a local test chain, and of nothing else. */
+/** Chain id reserved for local test chains. */
 export const SANDBOX_CHAIN_ID = 31_337;
 export const SANDBOX_TOKEN_DECIMALS = 6;
 
 /**
- * The demo owner of every wallet on the local chain: the first account of the well-known test mnemonic ("test test … junk"),
- * whose key is public. So the tour needs no key, and its user can withdraw.
+ * The demo owner of every wallet on the local chain: the first account of the well-known test mnemonic ("test test …
+ * junk"), whose key is public. So the tour needs no key, and its user can withdraw.
  */
 export const DEMO_OWNER: Address = "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266";
 
-/** Fees on a local chain: above what its base fee can be, also where a fresh one has to mine all of it again. */
+/** Fees on a local chain: above its highest possible base fee, even if a fresh chain has to mine everything again. */
 export const SANDBOX_FEES = { maxFeePerGas: 100_000_000_000n, maxPriorityFeePerGas: 0n } as const;
 
-/** A million ether, of no worth. */
+/** A million worthless ether. */
 const GAS_MONEY = 10n ** 24n;
-const MINED_MS = 4_000;
+const MINING_TIMEOUT_MS = 4_000;
 
 export interface SandboxDependencies extends DeploymentDependencies {
   readonly config: ChainConfig;
   readonly signer: Signer;
 }
 
-/** Functions of a local test chain alone: free gas, contracts deployed by the service, minted money. */
+/** Functions of local test chains only: free gas, contracts deployed by the service, minted money. */
 export class ChainSandbox {
   readonly #dependencies: SandboxDependencies;
   #prepared: Promise<void> | null = null;
@@ -38,16 +38,16 @@ export class ChainSandbox {
     this.#dependencies = dependencies;
   }
 
-  /** Gives the service's key gas. The balance is set, not sent: no other key is needed. */
+  /** Gives the service's key gas by setting its balance, so that no other key is needed. */
   async giveGas(): Promise<void> {
     const { config, signer } = this.#dependencies;
     await rpcCall(config.rpcUrl, "anvil_setBalance", [signer.address, numberToHex(GAS_MONEY)]);
   }
 
   /**
-   * Makes the local chain mine again. anvil can hold transactions back for good that reached it in another order than that of
-   * their nonces, and accepts them again only when its pool was emptied. And another sender may have driven its base fee above our
-   * fixed fees, as long as it takes full blocks: where nothing is mined it never falls again.
+   * Makes the local chain mine again. anvil can hold back transactions for good that arrived out of nonce order, and
+   * accepts them again only after its pool was emptied. In addition, another sender may have driven the base fee above
+   * the fixed fees with full blocks; it never falls again while nothing is mined.
    */
   async unwedge(): Promise<void> {
     const { rpcUrl } = this.#dependencies.config;
@@ -55,14 +55,14 @@ export class ChainSandbox {
     await rpcCall(rpcUrl, "anvil_setNextBlockBaseFeePerGas", [numberToHex(0n)]);
   }
 
-  /** Mines a block, though nothing waits for one: the chain's time is that of its newest block. */
+  /** Mines an empty block: the chain's time is that of its newest block. */
   async mine(): Promise<void> {
     await rpcCall(this.#dependencies.config.rpcUrl, "anvil_mine", []);
   }
 
   /**
-   * Deploys the factory and the test token where they are missing, and waits until they are there. Done once; what a
-   * killed chain has lost is sent again like everything else.
+   * Deploys the factory and the test token if missing, and waits for them. Runs once; whatever a killed chain loses is
+   * resent like everything else.
    */
   prepare(): Promise<void> {
     this.#prepared ??= this.#prepare().catch((error: unknown) => {
@@ -77,16 +77,21 @@ export class ChainSandbox {
     await rpc.check();
     await this.giveGas();
     const expected = { factory: factoryDeployment(), token: sandboxTokenDeployment(signer.address) };
-    // Recorded even where another sender has made them: from our records alone a fresh chain must become
-    // what the killed one was.
-    const missing = await ensureDeployed(this.#dependencies, expected, MINED_MS, "also what is there");
+    // Recorded even if another sender deployed them: a fresh chain must be reproducible from the service's records
+    // alone.
+    const missing = await ensureDeployed(
+      this.#dependencies,
+      expected,
+      MINING_TIMEOUT_MS,
+      "also what is there",
+    );
     if (missing.length > 0) throw new ChainUnreachable(`not on the local chain yet: ${missing.join(", ")}`);
   }
 
-  /** Makes test money in a wallet. Answers the transaction once it is mined, null when that takes longer. */
+  /** Mints test money into a wallet. Resolves to the transaction once it is mined, or null if that takes longer. */
   async mint(id: string, wallet: Address, cents: number): Promise<RecordedTransaction | null> {
     const { broadcast, finality, outbox, config } = this.#dependencies;
-    // Minted before the token is there, the money would be lost: a call to an empty address succeeds.
+    // Money minted before the token exists would be lost: a call to an empty address succeeds.
     await this.prepare();
     const purpose = `mint/${id}`;
     const data = mintData(wallet, unitsOf(cents, config.tokenDecimals));
@@ -103,16 +108,16 @@ export class ChainSandbox {
     const recorded = (await outbox.record([call])).get(purpose);
     if (recorded === undefined || !isTransaction(recorded)) throw new Error(`${purpose} was not recorded`);
     await broadcast([recorded]);
-    const receipt = await finality.wait(recorded, MINED_MS);
+    const receipt = await finality.wait(recorded, MINING_TIMEOUT_MS);
     if (receipt?.succeeded === false) throw new Error("test money could not be minted");
     return receipt === null ? null : recorded;
   }
 }
 
 const answer = z.object({ error: z.object({ message: z.string() }).optional() });
-const CALL_MS = 2_000;
+const CALL_TIMEOUT_MS = 2_000;
 
-/** A call of the local chain's own, which the client library knows nothing of. */
+/** Makes a call specific to local chains, which the client library does not know. */
 async function rpcCall(url: string, method: string, params: readonly Hex[]): Promise<void> {
   const response = await answerTo(url, method, params).catch(() => null);
   if (response === null) throw new ChainUnreachable(`the chain did not answer ${method}`);
@@ -125,12 +130,12 @@ async function answerTo(url: string, method: string, params: readonly Hex[]) {
     method: "POST",
     headers: { "content-type": "application/json" },
     body: JSON.stringify({ jsonrpc: "2.0", id: 1, method, params }),
-    signal: AbortSignal.timeout(CALL_MS),
+    signal: AbortSignal.timeout(CALL_TIMEOUT_MS),
   });
   return answer.parse(await response.json());
 }
 
-/** The sandbox's place: its addresses follow from the service's key. */
+/** Returns the sandbox's configuration; its addresses follow from the service's key. */
 export const sandboxConfig = (rpcUrl: string, signer: Signer, pocketFloatCents: number): ChainConfig => ({
   pocketFloatCents,
   rpcUrl,

@@ -2,7 +2,7 @@ import type { Hex } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
 import type { Signer } from "./config.ts";
 
-/** A signer whose key is in this process's memory. It never shows itself: only its address can be read. */
+/** Returns a signer whose key is in this process's memory. Only its address can be read. */
 export function localSigner(privateKey: Hex): Signer {
   const account = privateKeyToAccount(privateKey);
   return {

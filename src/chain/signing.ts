@@ -18,10 +18,10 @@ interface SigningDependencies {
   readonly clock: Clock;
 }
 
-/** A call that does nothing but use up its nonce. */
+/** A call that only uses up its nonce. */
 const nothingTo = (to: Address) => ({ to, data: "0x", gas: GAS.nothing }) as const;
 
-/** Signs with the service's key on one chain what is then recorded, and only after that sent. */
+/** Signs transactions with the service's key on one chain. They are recorded afterwards, and only then sent. */
 export class ChainSigning {
   readonly #dependencies: SigningDependencies;
   readonly #chain: string;
@@ -33,7 +33,7 @@ export class ChainSigning {
     this.#from = dependencies.signer.address;
   }
 
-  /** Entries as they are to be recorded, calls under this nonce and those after it. Fees may be missing where none is a call. */
+  /** Returns entries' documents; calls get nonces from `firstNonce` on. Without calls, fees may be null. */
   async documents(
     entries: readonly Entry[],
     fees: Fees | null,
@@ -50,7 +50,7 @@ export class ChainSigning {
         documents.push({ ...own, ...noTransaction(), refusal: entry.refusal });
         continue;
       }
-      if (fees === null) throw new Error("a call is signed without fees");
+      if (fees === null) throw new Error("a call cannot be signed without fees");
       const { amountCents = 0, data, gas, isRepeated = false, limitVersion = null, to } = entry;
       const raw = await signer.sign({ chainId: config.chainId, nonce, to, data, gas, ...fees });
       const about = { amountCents, limitVersion, isRepeated, refusal: null };
@@ -70,7 +70,7 @@ export class ChainSigning {
     return this.#signing(nothingTo(this.#from), nonce, fees);
   }
 
-  /** The entry that takes a nonce which was passed over. */
+  /** Returns the entry that uses up a skipped nonce. */
   noopCall(nonce: number): Call {
     return { kind: "call", purpose: `noop/${String(nonce)}`, wallet: null, ...nothingTo(this.#from) };
   }

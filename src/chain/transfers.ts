@@ -1,12 +1,11 @@
 import { type Address, erc20Abi, getAbiItem, type Hash } from "viem";
 import { type ChainRpc, ChainUnreachable } from "./rpc.ts";
 
-/** Recipients in one call; nodes bound what a filter may hold. */
+/** Maximum recipients per call; nodes limit the size of a filter. */
 const RECIPIENTS_PER_CALL_MAX = 200;
 
 const TRANSFER = getAbiItem({ abi: erc20Abi, name: "Transfer" });
 
-/** A token's transfer, as a final block has it. */
 export interface Transfer {
   readonly from: Address;
   readonly to: Address;
@@ -21,7 +20,7 @@ export interface TransferFilter {
   readonly toBlock: bigint;
 }
 
-/** A token's transfers to some recipients within some blocks, those to one recipient in the chain's order. */
+/** Returns a token's transfers to some recipients within a range of blocks; in order for each recipient. */
 export async function transfersTo(rpc: ChainRpc, filter: TransferFilter): Promise<readonly Transfer[]> {
   const chunks: (readonly Address[])[] = [];
   for (let at = 0; at < filter.recipients.length; at += RECIPIENTS_PER_CALL_MAX) {
@@ -45,8 +44,8 @@ async function ask(
     wanted.has(log.args.to) &&
     log.blockNumber >= fromBlock &&
     log.blockNumber <= toBlock;
-  // A proxy that has mixed up answers must not make one organization's money another's.
-  if (!logs.every(isRequested)) throw new ChainUnreachable("the chain answered another question");
+  // A proxy that mixes up answers must not turn one organization's money into another's.
+  if (!logs.every(isRequested)) throw new ChainUnreachable("the chain answered a different request");
   const inOrder = logs.toSorted(
     (one, other) => Number(one.blockNumber - other.blockNumber) || one.logIndex - other.logIndex,
   );

@@ -1,12 +1,12 @@
 /** A cent is a hundredth of a token. */
 const CENT_DECIMALS = 2;
 
-/** Cents in a token's smallest units. A token with fewer than two decimals cannot hold cents. */
+/** Converts cents to a token's smallest units. Throws for a token with fewer than two decimals, which has no cents. */
 export function unitsOf(cents: number, tokenDecimals: number): bigint {
   return BigInt(cents) * unitsPerCent(tokenDecimals);
 }
 
-/** Returns whole cents; a rest below a cent can't be spent and is not counted. */
+/** Converts a token's units to whole cents; a fraction of a cent cannot be spent and is dropped. */
 export const centsOf = (units: bigint, tokenDecimals: number): number =>
   Number(units / unitsPerCent(tokenDecimals));
 
@@ -18,13 +18,13 @@ function unitsPerCent(tokenDecimals: number): bigint {
 /** Decimals of a thousandth of a cent. */
 const MC_DECIMALS = 5;
 
-/** A number of thousandths of a cent in a token's smallest units, rounded up where the token can't hold that little. */
+/** Converts thousandths of a cent to a token's smallest units, rounded up. */
 export function unitsOfMc(mc: number, tokenDecimals: number): bigint {
   const [multiplier, divisor] = scaleOf(tokenDecimals);
   return (BigInt(mc) * multiplier + divisor - 1n) / divisor;
 }
 
-/** Thousandths of a cent that a number of a token's smallest units is worth; a started one counts whole. */
+/** Converts a token's smallest units to thousandths of a cent, rounded up. */
 export function mcOfUnits(units: bigint, tokenDecimals: number): number {
   const [multiplier, divisor] = scaleOf(tokenDecimals);
   return Number((units * divisor + multiplier - 1n) / multiplier);

@@ -1,24 +1,28 @@
-/** US-dollar amounts as a reader's locale writes them, and as that reader types them. */
+/** US-dollar amounts in the notation of a reader's locale, for writing and reading. */
 
-/** An amount that was typed, or what to ask the user instead. */
+/** A typed amount, or the question to ask the user instead. */
 export type ReadAmount =
   { readonly ok: true; readonly cents: number } | { readonly ok: false; readonly problem: string };
 
-/** Marks that steer the direction of text and that locales put around amounts. */
+/** Marks that control the direction of text, which locales put around amounts. */
 const DIRECTION_MARKS = /[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
-/** Characters that are typed in place of the apostrophe which a locale groups by. */
+/** Characters typed instead of the apostrophe by which a locale groups digits. */
 const APOSTROPHES = /[\u2018\u2019\u02bc\u2032]/g;
-/** Numbering systems whose digits are read in every locale, besides the locale's own. */
+/** Numbering systems whose digits are read in every locale, in addition to the locale's own. */
 const NUMBERING_SYSTEMS = ["arab", "arabext", "deva"];
 
-/** Everything that some locale separates digits by. */
+/** Matches digits with the separators of any locale. */
 const SEPARATED = /^\d*(?:[ .,'·_٫٬،]\d+)*$/;
-/** A text whose last separator may be a decimal sign: it is of no other use in it, and two digits follow it at most. */
+/**
+ * Matches a text whose last separator may be a decimal sign: it is unique, with at most two significant digits behind.
+ */
 const WITH_DECIMALS = /^(.*?)([.,·٫،])(\d\d?)0*$/;
 
 const escaped = (text: string): string => text.replaceAll(/[.*+?^${}()|[\]\\]/g, "\\$&");
 
-/** Removes what is equal to a reader: widths and kinds of spaces, direction marks, kinds of apostrophes, case. */
+/**
+ * Removes differences that readers do not see: widths and kinds of spaces, direction marks, kinds of apostrophes, case.
+ */
 const folded = (text: string): string =>
   text
     .normalize("NFKC")
@@ -29,7 +33,7 @@ const folded = (text: string): string =>
 
 type Part = Intl.NumberFormatPartTypes;
 
-/** Writes and reads amounts by the rules of one locale; undefined: the reader's own. */
+/** Writes and reads amounts by the rules of one locale; `undefined` is the reader's own. */
 export class Amounts {
   readonly #locale: string | undefined;
   readonly #moneys = new Map<string, Intl.NumberFormat>();
@@ -37,14 +41,14 @@ export class Amounts {
   readonly #dollars: Intl.NumberFormat;
   readonly #groupedDollars: Intl.NumberFormat;
   readonly #notations: readonly RegExp[];
-  /** ASCII digits by the characters that are read as them. */
+  /** ASCII digits, keyed by the characters read as them. */
   readonly #digits: ReadonlyMap<string, string>;
-  /** Signs and codes of the currency, the longest first. */
+  /** Signs and codes of the currency, longest first. */
   readonly #signs: readonly string[];
 
   constructor(locale?: string) {
     this.#locale = locale;
-    // Some locales write numbers in another way than money, and some have digits that not every keyboard has.
+    // Some locales write numbers differently from money, and some have digits that not every keyboard has.
     const options = { useGrouping: "always", minimumFractionDigits: 2 } as const;
     const currency = { ...options, style: "currency", currency: "USD" } as const;
     this.#groupedDollars = new Intl.NumberFormat(locale, { ...currency, useGrouping: true });
@@ -66,13 +70,13 @@ export class Amounts {
       .toSorted((a, b) => b.length - a.length);
   }
 
-  /** `$0.001`: an amount as the API writes it, with up to five decimals. */
+  /** Formats an amount of the API, with up to five decimals: `$0.001`. */
   exact(amount: string, currency = "USD"): string {
     const options = { style: "currency", currency, maximumFractionDigits: 5 } as const;
     return new Intl.NumberFormat(this.#locale, options).format(Number(amount));
   }
 
-  /** `$1,234.50` */
+  /** Formats cents: `$1,234.50`. */
   money(cents: number, currency = "USD"): string {
     let format = this.#moneys.get(currency);
     if (format === undefined) {
@@ -82,12 +86,12 @@ export class Amounts {
     return format.format(cents / 100);
   }
 
-  /** The amount as it stands in a field: `250`, `1234.50`. */
+  /** Formats an amount for an input field: `250`, `1234.50`. */
   typed(cents: number): string {
     return figure(cents % 100 === 0 ? this.#wholeDollars : this.#dollars, cents);
   }
 
-  /** Reads what is written by the locale's rules. Anything else that may be an amount is asked about, never guessed. */
+  /** Reads an amount by the locale's rules. Asks about anything else that may be an amount, never guesses. */
   read(typed: string): ReadAmount {
     const text = this.#plain(typed);
     const read = new Set(this.#notations.flatMap((notation) => centsBy(notation, text)));
@@ -101,7 +105,7 @@ export class Amounts {
     return { ok: false, problem: `Do you mean ${readings.join(" or ")}?` };
   }
 
-  /** A text with ASCII digits and without the currency's sign. */
+  /** Returns a text with ASCII digits and without the currency's sign. */
   #plain(typed: string): string {
     const text = Array.from(
       folded(typed).trim(),
@@ -117,11 +121,11 @@ export class Amounts {
 const partsOf = (format: Intl.NumberFormat, value: number, ...types: readonly Part[]): string[] =>
   format.formatToParts(value).flatMap(({ type, value: part }) => (types.includes(type) ? [part] : []));
 
-/** Money without its currency sign. */
+/** Formats money without its currency sign. */
 const figure = (format: Intl.NumberFormat, cents: number): string =>
   partsOf(format, cents / 100, "integer", "group", "decimal", "fraction").join("");
 
-/** Amounts in one notation: without groups or with all of them, each as long as the locale has it, and at most two decimals. */
+/** Matches one notation of amounts: ungrouped or fully grouped as in the locale, with at most two decimals. */
 function notationOf(format: Intl.NumberFormat): RegExp {
   const example = 12_345_678_901.25;
   const [group = "", decimal = ""] = (["group", "decimal"] as const).map((type) =>
@@ -134,7 +138,7 @@ function notationOf(format: Intl.NumberFormat): RegExp {
   return new RegExp(`^(?=\\d|${decimal}\\d)(\\d*${grouped})(?:${decimal}(\\d{0,2}))?$`);
 }
 
-/** The digits of a numbering system, by what they are in ASCII. */
+/** Maps a numbering system's digits to ASCII. */
 function digitsOf(locale: string | undefined, numberingSystem: string | undefined): [string, string][] {
   const options = numberingSystem === undefined ? {} : { numberingSystem };
   const format = new Intl.NumberFormat(locale, { ...options, useGrouping: false });
@@ -151,10 +155,7 @@ function centsBy(notation: RegExp, text: string): number[] {
   return whole === undefined ? [] : centsOf(whole, fraction);
 }
 
-/**
- * Returns the amounts that a text may mean in any locale: its last separator as the decimal sign, or all of them as
- * group separators.
- */
+/** Returns a text's possible amounts in any locale: the last separator is the decimal sign, or all are group signs. */
 function possibleReadings(text: string): number[] {
   if (text === "" || !SEPARATED.test(text)) return [];
   const [, whole = "", sign = "", fraction = ""] = WITH_DECIMALS.exec(text) ?? [];

@@ -20,7 +20,7 @@ const NOTHING = {
   unknown: [],
 } as const;
 
-/** Refusal for a call without an answer: a broken connection or a timeout. */
+/** Returns the refusal of a call without an answer: a broken connection or a timeout. */
 export const noAnswer = (): Refused => ({
   ...NOTHING,
   code: "NO_ANSWER",
@@ -34,7 +34,7 @@ function secondsIn(body: unknown, headers: Headers): number | null {
   return Number.isFinite(named) ? named : null;
 }
 
-/** A refusal as a value, of whatever has answered. */
+/** Converts an error response, whoever sent it, to a refusal. */
 export function refusedOf(status: number, headers: Headers, answered: unknown): Refused {
   const body = objectIn(answered);
   const { error } = body;
@@ -68,7 +68,7 @@ export function refusedOf(status: number, headers: Headers, answered: unknown): 
   };
 }
 
-/** Reads what came. Of a success the service's contract says what it is; nothing here looks at it again. */
+/** Reads a response. The service's contract defines a success, so its content is not validated here. */
 export async function answerOf(route: ClientRoute, response: Response): Promise<Answer<unknown>> {
   const { headers, ok, status } = response;
   const date = Date.parse(headers.get("date") ?? "");

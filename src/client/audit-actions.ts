@@ -17,7 +17,7 @@ type AuditedOperation = {
         : K;
 }[OperationId];
 
-/** Entries that no operation leaves: decisions on payments, the service itself, the operator's commands. */
+/** Actions without an operation: decisions on payments, the service itself, the operator's commands. */
 type OtherAction =
   | "acceptRecords"
   | "bookPayment"
@@ -38,7 +38,7 @@ type OtherAction =
 
 export type AuditAction = AuditedOperation | OtherAction;
 
-/** Kinds of resources by their names in the log. */
+/** Kinds of resources, keyed by their names in the log. */
 export const RESOURCE_KINDS = {
   agent: "Agent",
   team: "Team",
@@ -59,15 +59,15 @@ export const RESOURCE_KINDS = {
 export type ResourceKind = keyof typeof RESOURCE_KINDS;
 
 interface ActionWords {
-  /** Kinds of what the action is on. */
+  /** Kinds of the action's resources. */
   readonly on: readonly ResourceKind[];
-  /** `Paused agent`. */
+  /** For example `Paused agent`. */
   readonly done: string;
-  /** `pause agent`, of an attempt that was refused. */
+  /** For example `pause agent`, for an attempt that was refused. */
   readonly tried: string;
 }
 
-/** `Paused agent` and `pause agent` of `on("agent", "Paused", "pause", "agent")`. */
+/** Returns `Paused agent` and `pause agent` for `on("agent", "Paused", "pause", "agent")`. */
 const on = (
   kinds: ResourceKind | readonly ResourceKind[],
   past: string,
@@ -194,7 +194,6 @@ const isAction = (action: string): action is AuditAction => Object.hasOwn(AUDIT_
 
 export const isResourceKind = (type: string): type is ResourceKind => Object.hasOwn(RESOURCE_KINDS, type);
 
-/** The actions on a kind of resource; none where there is no such kind. */
 export const actionsOn = (type: string): readonly AuditAction[] =>
   Object.keys(AUDIT_ACTIONS)
     .filter(isAction)
@@ -202,13 +201,13 @@ export const actionsOn = (type: string): readonly AuditAction[] =>
 
 const readable = (code: string): string => code.toLowerCase().replaceAll("_", " ");
 
-/** The words of an action; of one that is unknown, its name. */
+/** Returns an action's words; for an unknown action, its name. */
 export const actionLabel = (action: string): string =>
   isAction(action) ? AUDIT_ACTIONS[action].done : action;
 
 type Outcomes = Pick<AuditEntry, "after" | "decision" | "from" | "result">;
 
-/** Sentence of an entry: `Paused agent`, or `Tried to pause agent`. */
+/** Returns an entry's sentence: `Paused agent`, or `Tried to pause agent`. */
 export function entryLabel(entry: Outcomes & Pick<AuditEntry, "action">): string {
   const { action, from } = entry;
   const isTried = isRequest(from) && ["refused", "failed", "unknown"].includes(outcomeOf(entry).kind);
@@ -218,13 +217,12 @@ export function entryLabel(entry: Outcomes & Pick<AuditEntry, "action">): string
 export interface AuditOutcome {
   readonly kind: "done" | "held" | "refused" | "failed" | "unknown";
   readonly word: string;
-  /** Reason for a refusal, or what is left open; null: there is none. */
+  /** Reason for a refusal, or what remains open; null for none. */
   readonly why: string | null;
 }
 
 const INTERNAL_ERROR = 500;
 
-/** The result of an entry in words: whether it was done, or why not. */
 export function outcomeOf({ after, decision, from, result: { code, status } }: Outcomes): AuditOutcome {
   const why = code === null ? null : readable(code);
   const outcome = fieldOf(decision, "outcome");
@@ -249,7 +247,7 @@ export function outcomeOf({ after, decision, from, result: { code, status } }: O
   return { kind: "done", word: "Done", why: null };
 }
 
-/** Whether the actor is only the person whose account somebody tried to sign in to, and was refused. */
+/** Whether the actor is only the person whose account somebody tried, unsuccessfully, to sign in to. */
 export const isUnproved = (entry: Outcomes & Pick<AuditEntry, "actor">): boolean =>
   entry.actor.type === "user" &&
   entry.actor.sessionId === undefined &&
@@ -263,7 +261,7 @@ const capital = (text: string): string => text.charAt(0).toUpperCase() + text.sl
 const fieldOf = (value: unknown, name: string): unknown =>
   typeof value === "object" && value !== null ? Reflect.get(value, name) : undefined;
 
-/** Parts of the service by the ids of their entries. */
+/** Parts of the service, keyed by the actor ids in their entries. */
 const SYSTEM_ACTORS: Readonly<Record<string, string>> = {
   command: "Operator",
   connections: "Service (connection ended)",
@@ -278,5 +276,4 @@ const SYSTEM_ACTORS: Readonly<Record<string, string>> = {
   webhooks: "Service (webhooks)",
 };
 
-/** Name of an actor that is the service itself or its operator. */
 export const systemActor = (id: string): string => SYSTEM_ACTORS[id] ?? "Service";

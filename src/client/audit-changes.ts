@@ -1,8 +1,7 @@
-/** The change that an entry of the audit log records, field by field. */
+/** The change recorded by an audit entry, field by field. */
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** The id of a record, and its kind as the log names it. */
 export interface AuditReference {
   readonly type: string;
   readonly id: string;
@@ -13,7 +12,6 @@ export interface AuditField {
   readonly value: AuditValue;
 }
 
-/** A value as it is shown. */
 export type AuditValue =
   | { readonly kind: "none" }
   | { readonly kind: "hidden" }
@@ -28,17 +26,17 @@ export type AuditValue =
   | { readonly kind: "group"; readonly fields: readonly AuditField[] };
 
 export interface AuditChange {
-  /** Name of the field behind those that it lies in. */
+  /** Name of the field, after the names of those that contain it. */
   readonly path: readonly string[];
-  /** The record in a list whose field it is; null: the entry's own. */
+  /** The list element to which the field belongs; null for the entry itself. */
   readonly of: AuditReference | null;
-  /** Old values; of a list those that were removed. Empty: none is known, or none was. */
+  /** Old values; for a list, the removed ones. Empty if unknown or absent. */
   readonly was: readonly AuditValue[];
-  /** New values; of a list those that were added. Empty: there is none any more. */
+  /** New values; for a list, the added ones. Empty if the field was removed. */
   readonly is: readonly AuditValue[];
 }
 
-/** Kinds of records by the fields that hold their ids. */
+/** Kinds of records, keyed by the fields that contain their ids. */
 const REFERENCES: Readonly<Record<string, string>> = {
   agentId: "agent",
   active: "agent",
@@ -58,17 +56,17 @@ const ORGANIZATION_KEY = /^okey_/;
 /** Fields that identify an element of a list. */
 const IDENTITIES = ["agentId", "teamId", "id", "keyId"] as const;
 
-/** Raised by every change, so not a change by themselves. */
+/** Incremented by every change, so not a change by themselves. */
 const COUNTERS: ReadonlySet<string> = new Set(["version", "revision"]);
 
-/** The log holds no secret. A field that is called one is not shown all the same. */
+/** Fields hidden by name, as a precaution: the log contains no secrets. */
 const SECRET = /secret|password|token/i;
 const INSTANT = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$/;
 
 const isFields = (value: unknown): value is Fields =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 
-/** The record whose id a field holds; null: the field holds no id, or that of something without a name. */
+/** Returns the record whose id a field contains; null if the field has no id, or the record has no name. */
 function referenceIn(field: string, id: unknown, parent: Fields): AuditReference | null {
   if (typeof id !== "string") return null;
   const { scopeType, type } = parent;
@@ -80,7 +78,6 @@ function referenceIn(field: string, id: unknown, parent: Fields): AuditReference
   return known === undefined ? null : { type: known, id };
 }
 
-/** Returns all records that a value names. */
 export function referencesIn(value: unknown, field = "", parent: Fields = {}): readonly AuditReference[] {
   if (Array.isArray(value)) return value.flatMap((each) => referencesIn(each, field, parent));
   if (isFields(value))
@@ -89,14 +86,11 @@ export function referencesIn(value: unknown, field = "", parent: Fields = {}): r
   return found === null ? [] : [found];
 }
 
-/**
- * Everything that differs between an entry's `before` and `after`. A record that was created has no old values, and one
- * that was removed has no new ones.
- */
+/** Returns all differences between an entry's sides. A created record has no old values, a removed one no new ones. */
 export const changesOf = (before: unknown, after: unknown): readonly AuditChange[] =>
   fieldChanges(fieldsOf(before), fieldsOf(after), { path: [], of: null });
 
-/** The facts of a decision on a payment, but for nulls. A limit is an amount, unless it counts payments. */
+/** Returns the facts of a decision on a payment, without nulls. A limit is an amount, unless it counts payments. */
 export function decisionFacts(decision: unknown): readonly AuditChange[] {
   const { details, ...facts } = fieldsOf(decision);
   const { limit, remaining, ...others } = fieldsOf(details);
@@ -124,10 +118,9 @@ function fieldChanges(before: Fields, after: Fields, place: Place): readonly Aud
     });
 }
 
-/** A field on one side of a change. */
 interface Side {
   readonly parent: Fields;
-  /** Undefined: the field is not there. */
+  /** Undefined if the field is missing. */
   readonly value: unknown;
 }
 const sideOf = (parent: Fields, name: string): Side => ({
@@ -151,24 +144,24 @@ function valueChanges({ is, was }: Sides, place: Place): readonly AuditChange[] 
   return [{ ...place, was: valuesOf(field, was), is: valuesOf(field, is) }];
 }
 
-/** Whether a value is shown by its fields, or there is none. */
+/** Whether a value is shown by its fields, or is missing. */
 const isPlain = (value: unknown): boolean =>
   value === undefined || (isFields(value) && shownFields(value).kind === "group");
 
-/** Returns each element of a list by itself; an empty list is a value, too. */
+/** Returns each element of a list separately; an empty list counts as a value. */
 function valuesOf(field: string, { parent, value }: Side): readonly AuditValue[] {
   if (value === undefined) return [];
   if (Array.isArray(value) && value.length > 0) return value.map((each) => shownOf(field, each, parent));
   return [shownOf(field, value, parent)];
 }
 
-/** Elements that were added and removed. One that stayed, and is a record, is shown by its fields that differ. */
+/** Returns the added and removed elements. A record that stayed is shown by its changed fields. */
 function listChanges(field: string, { is, was }: Sides, place: Place): readonly AuditChange[] {
   const [before, after] = [listOf(was.value), listOf(is.value)];
   const removed = without(before, after);
   const added = without(after, before);
   const ordered = { ...place, was: valuesOf(field, was), is: valuesOf(field, is) };
-  // The elements are the same: their order is what was changed.
+  // The elements are equal, so their order has changed.
   if (removed.length === 0 && added.length === 0) return [ordered];
   const stayed = removed.flatMap((old) => {
     const of = identityOf(old);
@@ -206,14 +199,14 @@ const listOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? v
 const shownAll = (field: string, values: readonly unknown[], parent: Fields): readonly AuditValue[] =>
   values.map((each) => shownOf(field, each, parent));
 
-/** The record that an element of a list is about. */
+/** Returns the record that a list element is about. */
 function identityOf(element: unknown): AuditReference | null {
   if (!isFields(element)) return null;
   const name = IDENTITIES.find((each) => typeof element[each] === "string");
   return name === undefined ? null : referenceIn(name, element[name], element);
 }
 
-/** Elements of a list but for those of another; each takes away one that is equal. */
+/** Returns a list's elements minus those of another; each of the latter removes one equal element. */
 function without(list: readonly unknown[], other: readonly unknown[]): readonly unknown[] {
   const left = new Map<string, number>();
   for (const each of other) left.set(textOf(each), (left.get(textOf(each)) ?? 0) + 1);

@@ -14,10 +14,7 @@ import type {
 } from "./types.ts";
 import { newUuid } from "./uuid.ts";
 
-/**
- * Credential of the client: a key or token that is sent along, or a browser's session in cookies that no script can
- * read.
- */
+/** Credential of the client: a key or token sent along, or a browser's session in cookies that no script can read. */
 export type Credential =
   | { readonly type: "none" }
   | { readonly type: "bearer"; readonly token: string | (() => string) }
@@ -31,13 +28,13 @@ export interface ClientOptions {
   readonly timeoutMs?: number;
   readonly patience?: Patience;
   readonly fetch?: typeof fetch;
-  /** A new idempotency key, for a create that is sent without one. */
+  /** Returns a new idempotency key for a create without one. */
   readonly newKey?: () => string;
 }
 
-/** All operations of the service, and its lists record by record. */
+/** All operations of the service, and iteration over the records of its lists. */
 export interface Client extends Calls {
-  /** The records of a list, page after page on demand. Throws `RefusedError` where a page is refused. */
+  /** Iterates over a list's records, loading pages on demand. Throws `RefusedError` if a page is refused. */
   each<Id extends ListId>(
     id: Id,
     input?: Input<Id>,
@@ -45,7 +42,7 @@ export interface Client extends Calls {
   ): AsyncGenerator<Item<Id>, void, undefined>;
 }
 
-/** A refusal where only a throw can say it. */
+/** A refusal, for callers that can only be told by a throw. */
 export class RefusedError extends Error {
   override readonly name = "RefusedError";
   readonly refused: Refused;
@@ -56,7 +53,7 @@ export class RefusedError extends Error {
   }
 }
 
-/** The value of a success; throws `RefusedError` for a refusal. */
+/** Returns a success's value; throws `RefusedError` for a refusal. */
 export function valueOf<T>(answer: Answer<T>): T {
   if (answer.ok) return answer.value;
   throw new RefusedError(answer.refused);
@@ -64,7 +61,6 @@ export function valueOf<T>(answer: Answer<T>): T {
 
 type Plain = string | number | boolean | null | undefined;
 
-/** Input of any operation. */
 interface AnyInput {
   readonly query?: Readonly<Record<string, Plain>> | undefined;
   readonly body?: unknown;
@@ -73,8 +69,8 @@ interface AnyInput {
 }
 
 /**
- * A client of the service, derived from its contract. It sends again what may be sent again, and nothing else: reads, and creates by
- * their idempotency key, which it makes where there is none.
+ * Creates a client of the service, derived from its contract. Retries only what may be repeated: reads, and creates by
+ * their idempotency key, which it generates if missing.
  */
 export function createClient(options: ClientOptions): Client {
   const caller = new Caller(options);
@@ -87,7 +83,7 @@ export function createClient(options: ClientOptions): Client {
   );
   const each = (id: string, input: AnyInput = {}, given: CallOptions = {}) =>
     records(caller, routeOf(id), input, given);
-  // The types are derived from the contract that the routes are tested against.
+  // The types are derived from the contract, against which the routes are tested.
   return Object.assign(calls, { each }) as unknown as Client;
 }
 
@@ -122,7 +118,7 @@ async function* records(
 class Caller {
   readonly #options: ClientOptions;
   readonly #credential: Credential;
-  /** The last refresh of the session: calls that find it over take turns, so that one of them refreshes it for all. */
+  /** The last refresh of the session. Calls that find it over take turns, so that one refreshes it for all. */
   #refreshing: Promise<unknown> = Promise.resolve();
 
   constructor(options: ClientOptions) {
@@ -130,7 +126,7 @@ class Caller {
     this.#credential = options.credential ?? { type: "none" };
   }
 
-  /** Makes one call with as many attempts as it may have. */
+  /** Makes one call, with as many attempts as allowed. */
   async call(route: ClientRoute, given: AnyInput, options: CallOptions): Promise<Answer<unknown>> {
     const input = this.#withKey(route, given);
     for (let tries = 1; ; tries += 1) {
@@ -154,14 +150,14 @@ class Caller {
     return { ...input, body: { ...Object(input.body ?? {}), idempotencyKey } };
   }
 
-  /** A 401 after that means that no user is signed in, and that nothing was done. */
+  /** Sends a call, refreshing an ended session. A 401 after that: no user is signed in, nothing was done. */
   async #inSession(route: ClientRoute, input: AnyInput, options: CallOptions): Promise<Answer<unknown>> {
     const credential = this.#credential;
     const send = (): Promise<Answer<unknown>> => this.#send(route, input, options);
     const first = await send();
     if (credential.type !== "cookies" || route.anonymous === true || !isSignedOut(first)) return first;
     const refreshed = this.#refreshing.then(async () => {
-      // Another call, or another page, may have refreshed it meanwhile.
+      // Another call, or another page, may have refreshed the session meanwhile.
       const second = await send();
       if (!isSignedOut(second)) return second;
       const answer = await this.#send(ROUTES.refreshSession, {}, options);
@@ -201,7 +197,7 @@ class Caller {
   }
 }
 
-/** A file takes as long as its reader does. */
+/** Returns the signal that ends a call. A file has no timeout: it takes as long as its reader does. */
 function signalOf({ signal }: CallOptions, timeoutMs: number | null): AbortSignal | null {
   const within = timeoutMs === null ? null : AbortSignal.timeout(timeoutMs);
   if (signal === undefined || within === null) return signal ?? within;
@@ -213,7 +209,6 @@ const isSignedOut = (answer: Answer<unknown>): boolean => !answer.ok && answer.r
 const hasKey = (body: unknown): boolean =>
   typeof body === "object" && body !== null && "idempotencyKey" in body && body.idempotencyKey !== undefined;
 
-/** The path with its ids and the query. */
 export function addressOf(route: Pick<ClientRoute, "path">, { query, ...ids }: AnyInput): string {
   const path = route.path.replaceAll(/:(\w+)/g, (_whole, name: string) =>
     encodeURIComponent(String(ids[name])),

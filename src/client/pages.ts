@@ -1,7 +1,7 @@
-/** The page that shows a payment's card; its policy lets the issuer's script in. */
+/** The page that shows a payment's card; its policy allows the issuer's script. */
 export const CARD_PAGE = "/cards/:id";
 
-/** The addresses of the dashboard's pages: the server answers each with the one document, and its script shows what belongs there. */
+/** Addresses of the dashboard's pages. The server answers each with the same document, whose script shows the page. */
 export const PAGES = [
   "/",
   "/setup",

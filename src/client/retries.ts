@@ -1,10 +1,9 @@
 import type { ClientRoute, Refused } from "./types.ts";
 
-/** Limits of a call's attempts and pauses. */
 export interface Patience {
-  /** Tries of one call, the first included. */
+  /** Maximum attempts of one call, including the first. */
   readonly triesMax: number;
-  /** The longest pause before a further one; a longer Retry-After is returned as the refusal. */
+  /** Longest pause before a retry; a longer Retry-After is returned as the refusal. */
   readonly pauseMsMax: number;
 }
 
@@ -12,7 +11,7 @@ export const PATIENCE: Patience = { triesMax: 6, pauseMsMax: 60_000 };
 
 const FIRST_PAUSE_MS = 250;
 
-/** Refusals after which the very same create is to be sent again, besides those that say nothing of what was done. */
+/** Refusals after which the same create is retried, in addition to those that leave the outcome unknown. */
 const REPLAY: readonly Refused["code"][] = ["REQUEST_IN_PROGRESS", "ORG_NOT_READY", "CREATE_RETRYABLE"];
 
 /** Whether the outcome is unknown: a timeout, a broken connection, a failure of the service. */
@@ -38,7 +37,7 @@ export function pauseBefore(
   return pauseMs <= pauseMsMax ? pauseMs : null;
 }
 
-/** Waits, or until the signal says that the caller no longer waits. */
+/** Waits for `ms`, or until the signal is aborted. */
 export function pause(ms: number, signal?: AbortSignal): Promise<void> {
   if (signal?.aborted === true) return Promise.resolve();
   return new Promise((resolve) => {

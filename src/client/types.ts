@@ -15,7 +15,6 @@ export interface ClientRoute {
 
 type Routes = typeof ROUTES;
 
-/** Operations that have a route. */
 export type OperationId = keyof Routes & keyof Operations;
 
 type Schema<
@@ -38,7 +37,7 @@ type Sent<I, O> = unknown extends I
 
 type SentTo<S extends z.ZodType> = Sent<z.input<S>, z.output<S>>;
 
-/** A part of a request may be left out where nothing in it is needed. */
+/** A part of a request, optional if none of its fields is required. */
 type PartOf<Name extends string, S extends z.ZodType> = string extends keyof SentTo<S>
   ? unknown
   : Partial<SentTo<S>> extends SentTo<S>
@@ -47,7 +46,7 @@ type PartOf<Name extends string, S extends z.ZodType> = string extends keyof Sen
       ? { readonly [K in Name]?: SentTo<S> }
       : { readonly [K in Name]: SentTo<S> };
 
-/** A schema of no fields takes none by a name, and says so of every name. */
+/** A schema without fields accepts none, but its type allows every name; such a type becomes `unknown`. */
 type Named<T> = string extends keyof T ? unknown : T;
 
 /** Input of a call: the ids of its path by name, its query and its body. */
@@ -60,12 +59,12 @@ export type Output<Id extends OperationId> = Routes[Id] extends { readonly file:
   ? Response
   : z.output<Schema<Id, "output">>;
 
-/** The operations whose answers are files. */
+/** Operations that answer with a file. */
 export type FileId = {
   [Id in OperationId]: Routes[Id] extends { readonly file: true } ? Id : never;
 }[OperationId];
 
-/** The operations whose answers are pages of a list. */
+/** Operations that answer with a page of a list. */
 export type ListId = {
   [Id in OperationId]: Routes[Id] extends { readonly list: string } ? Id : never;
 }[OperationId];
@@ -81,12 +80,12 @@ export type Item<Id extends ListId> =
     : never;
 
 /**
- * Why there is no success. `code` is the service's own; or `NO_ANSWER` where none came, and `UNREADABLE` where what came is none
- * of the service's: then the request may have been executed all the same.
+ * Why a call did not succeed. `code` is the service's own, `NO_ANSWER` if no answer arrived, or `UNREADABLE` if the
+ * answer is not the service's; in the last two cases the request may have been executed nevertheless.
  */
 export interface Refused {
   readonly code: ErrorCode | "NO_ANSWER" | "UNREADABLE";
-  /** Null: no answer came. */
+  /** Null if no answer arrived. */
   readonly status: number | null;
   readonly message: string;
   readonly issues: readonly ValidationIssue[];
@@ -105,7 +104,6 @@ export type Answer<T> =
 
 export interface CallOptions {
   readonly signal?: AbortSignal;
-  /** Timeout of one attempt. */
   readonly timeoutMs?: number;
 }
 
@@ -114,5 +112,5 @@ type Call<Id extends OperationId> =
     ? (input?: Input<Id>, options?: CallOptions) => Promise<Answer<Output<Id>>>
     : (input: Input<Id>, options?: CallOptions) => Promise<Answer<Output<Id>>>;
 
-/** Every operation under its own name. */
+/** Every operation by name. */
 export type Calls = { readonly [Id in OperationId]: Call<Id> };

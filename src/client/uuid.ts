@@ -1,4 +1,4 @@
-/** A random UUID (version 4). `crypto.randomUUID` exists only over https and at localhost. */
+/** Returns a random UUID (version 4). `crypto.randomUUID` exists only over https and at localhost. */
 export function newUuid(): string {
   const bytes = crypto.getRandomValues(new Uint8Array(16));
   const hex = Array.from(bytes, (byte, index) => {

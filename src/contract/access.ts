@@ -11,13 +11,10 @@ import type {
 
 export const anyone: PublicAccess = { kind: "public" };
 
-/** An agent's key that is scoped to one of these tools. */
+/** Access for an agent's key that is scoped to one of these tools. */
 export const agentWith = (...tools: AgentAccess["tools"]): AgentAccess => ({ kind: "agent", tools });
 
-/**
- * A person, and an organization's key with that scope. People need no more than to be members, and no step-up, unless
- * it is said.
- */
+/** Access for a person and for a key with that scope. By default any member may, without a step-up. */
 export const manages = <K extends OrganizationScope | "never", S extends ResourceKind>(
   organizationKey: K,
   subject: S,
@@ -31,17 +28,19 @@ export const manages = <K extends OrganizationScope | "never", S extends Resourc
   ...requirements,
 });
 
-/** A read, for everybody of the organization and for an organization's key with that scope. */
+/** Read access for everybody in the organization, and for an organization's key with that scope. */
 export const reads = <K extends OrganizationScope | "never", S extends ResourceKind>(
   organizationKey: K,
   subject: S,
 ): ManagementAccess<K, S> => manages(organizationKey, subject, { role: "auditor" });
 
-/** A person about themselves and their organization; never a key. */
+/** Access for a person to their own matters and their organization; never for a key. */
 export const person = (requirements: Partial<PersonRequirements> = {}): ManagementAccess<"never", "none"> =>
   manages("never", "none", requirements);
 
-/** A person about their own account, also before they have enrolled the second factor that their organization requires. */
+/**
+ * Access for a person to their own account, even before enrolling the second factor that their organization requires.
+ */
 export const ownAccount: ManagementAccess<"never", "none"> = {
   ...reads("never", "none"),
   beforeEnrolment: true,

@@ -2,11 +2,11 @@ import { z } from "zod";
 import type { AgentLabels } from "../domain/agent/labels.ts";
 import { color, description, icon } from "./primitives.ts";
 
-/** An agent's labels. One that is sent or answered only does not compile. */
+/** An agent's labels. The types require that a label that can be set is also returned, and vice versa. */
 
 const APPEARANCE = { description: "How it is shown; null: by default." };
 
-/** Labels in a change: a missing one stays, null clears. */
+/** Labels in a change: an omitted one stays, null clears it. */
 export const sentLabels = {
   description: description.nullable().optional(),
   appearance: z.strictObject({ color, icon }).nullable().optional().meta(APPEARANCE),
@@ -14,10 +14,8 @@ export const sentLabels = {
 
 const { appearance: _onlyByChange, ...labelsOfCreate } = sentLabels;
 
-/** Labels in a create. */
 export const createdLabels = labelsOfCreate;
 
-/** Labels in answers. */
 export const shownLabels = {
   description: z.string().nullable(),
   appearance: z.strictObject({ color: z.string(), icon: z.string() }).nullable().meta(APPEARANCE),

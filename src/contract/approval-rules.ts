@@ -5,7 +5,7 @@ import { rail } from "./records.ts";
 import { referred } from "./reference.ts";
 import { timezone } from "./timezone.ts";
 
-/** Approval rules as they are sent and answered. */
+/** Approval rules in requests and answers. */
 
 export const RULES_MAX = 50;
 export const ANY_OF_MAX = 200;
@@ -13,7 +13,7 @@ export const ANY_OF_MAX = 200;
 const entries = <T extends z.ZodType>(item: T) =>
   z.array(item).min(1, "must name at least one").meta({ maxItems: ANY_OF_MAX });
 
-/** Entries that are flagged, or entries that alone are not. */
+/** Entries that are flagged (`anyOf`), or the only ones that are not (`noneOf`). */
 const listed = <T extends z.ZodType>(item: T) =>
   z
     .strictObject({ anyOf: entries(item).optional(), noneOf: entries(item).optional() })
@@ -40,7 +40,7 @@ const window = z.strictObject({
   outside: z.boolean(),
 });
 
-/** Equal times are refused: they could mean no time or all day. */
+/** Equal times are refused: they could mean either no time or all day. */
 const windowAsSent = window
   .extend({ days, outside: z.boolean().default(true) })
   .refine(({ from, to }) => from !== to, { path: ["to"], message: "must differ from `from`" });
@@ -59,7 +59,7 @@ const params = {
 interface Common<I extends z.ZodType, E extends z.ZodType> {
   readonly id: I;
   readonly enabled: E;
-  /** End of the names that the reference gives to the types' schemas. */
+  /** Suffix of the schemas' names in the reference. */
   readonly name: string;
 }
 
@@ -77,11 +77,11 @@ const oneRule = <T extends RuleType, I extends z.ZodType, E extends z.ZodType, P
     .strictObject({ id, type: z.literal(type), enabled, shadow, params: set })
     .meta({ title: titleOf(type, name) });
 
-/** `RailRule` for a rule of the type `rail`. */
+/** Returns the name of a rule's schema: `RailRule` for type `rail`. */
 const titleOf = (type: RuleType, name: string): string =>
   type.replaceAll(/(?:^|_)([a-z])/g, (_whole, letter: string) => letter.toUpperCase()) + name;
 
-/** A rule of any type, its parameters being those of its type. */
+/** A rule of any type, with the parameters of its type. */
 const ruleOf = <I extends z.ZodType, E extends z.ZodType, W extends z.ZodType>(
   common: Common<I, E>,
   timeWindow: W,
@@ -101,7 +101,6 @@ const ruleOf = <I extends z.ZodType, E extends z.ZodType, W extends z.ZodType>(
 
 const id = z.string().regex(/^rule_[0-9A-HJKMNP-TV-Z]{26}$/, "must be the id of a rule that is there");
 
-/** The types that have no parameters. */
 const bareTypes = Object.entries(params)
   .filter(([, { shape }]) => Object.keys(shape).length === 0)
   .map(([type]) => type)
@@ -123,8 +122,8 @@ const holds = Object.entries(HOLDS)
   .join(" ");
 
 /**
- * All types in one flat shape, since tools take no unions; parameters are checked by type afterwards. Only models
- * read these descriptions.
+ * All types in one flat shape, since tools do not support unions; the parameters are checked by type afterwards. Only
+ * models read these descriptions.
  */
 const flatRule = z.strictObject({
   id: z
@@ -171,17 +170,17 @@ const sentRule = flatRule.pipe(
   ruleOf({ id: id.optional(), enabled: z.boolean(), name: "RuleInput" }, windowAsSent),
 );
 
-/** The rules as the reference shows them: each type with its own parameters. */
+/** The rules as shown in the reference: each type with its own parameters. */
 const shownRules = z
   .array(ruleOf({ id: id.optional(), enabled: z.boolean().default(true), name: "RuleInput" }, windowAsSent))
   .max(RULES_MAX);
 
-/** Checks the parameters of each type, which the flat shape can't. */
+/** Text of each type's parameters, which the flat shape cannot express. */
 const paramsByType = Object.entries({ ...params, time_window: window })
   .map(([type, { shape }]) => `${type} {${Object.keys(shape).join(", ")}}`)
   .join("; ");
 
-/** The whole array of a container's rules: what is not in it is deleted. An id names one rule. */
+/** All rules of a container: omitted rules are deleted. Ids are unique. */
 export const rulesAsSent = referred(atMost(RULES_MAX, sentRule), { instead: shownRules })
   .superRefine((rules, check) => {
     const seen = new Set<string>();

@@ -2,22 +2,22 @@ import { z } from "zod";
 import { operationList } from "./registry.ts";
 import type { Operation } from "./types.ts";
 
-/** Facts that a client needs about an operation's route. Flags are present if true. */
+/** Facts about an operation's route that a client needs. Flags are present only if true. */
 export interface RouteFacts {
   readonly method: string;
   /** Path with `:id` placeholders. */
   readonly path: string;
-  /** Needs no credential. */
+  /** Whether no credential is needed. */
   readonly anonymous?: true;
-  /** Takes an `idempotencyKey` in its body, so that it can be replayed. */
+  /** Whether the body has an `idempotencyKey`, so that the request can be replayed. */
   readonly replayable?: true;
-  /** The records' name in a page of a list. */
+  /** Name of the records in a list's page. */
   readonly list?: string;
-  /** A success comes as a file, piece by piece. */
+  /** Whether a success is a file, streamed in parts. */
   readonly file?: true;
 }
 
-/** The routes of all operations by their ids, sorted: what `src/client/routes.ts` has to hold. */
+/** Returns the routes of all operations by id, sorted: the required content of `src/client/routes.ts`. */
 export function clientRoutes(): Readonly<Record<string, RouteFacts>> {
   const routes = operationList.flatMap(([id, operation]): [string, RouteFacts][] =>
     operation.http === null ? [] : [[id, factsOf(operation, operation.http)]],
@@ -37,7 +37,7 @@ function factsOf({ access, body, output }: Operation, http: NonNullable<Operatio
   };
 }
 
-/** Converts a schema as the reference does: schemas that combine others have no shape of their own. */
+/** Converts a schema as the reference does: combined schemas have no shape of their own. */
 const asJson = (schema: z.ZodType, io: "input" | "output"): Readonly<Record<string, unknown>> =>
   z.toJSONSchema(schema, { io, unrepresentable: "any" });
 

@@ -1,22 +1,24 @@
-/** Names of a browser's session cookies, and how it asks for them. */
+/** Names of a browser's session cookies, and the header that requests them. */
 
-/** `svc-session: cookie` on whatever begins or refreshes a session: its tokens come in cookies, not in the body. */
+/** `svc-session: cookie` on beginning or refreshing a session: its tokens come in cookies, not in the body. */
 export const COOKIE_REQUEST_HEADER = "svc-session";
 export const COOKIE_REQUEST_VALUE = "cookie";
 
-/** The only path that the refresh cookie is sent to. */
+/** The only path to which browsers send the refresh cookie. */
 export const REFRESH_PATH = "/v1/auth/refresh";
 
-/** The only path that a known device's cookie is sent to. */
+/** The only path to which browsers send a known device's cookie. */
 export const DEVICE_PATH = "/v1/auth/sign-in";
 
-/** The path that the cookie of an authorization request is sent to, which tells the browser that it came from. */
+/**
+ * Path to which browsers send an authorization request's cookie, which identifies the browser that began the request.
+ */
 export const CONNECT_COOKIE_PATH = "/v1";
 
-/** The page that an organization's identity provider, and no other, sends people back to. */
+/** Page to which an organization's identity provider, and no other, sends people back. */
 export const ssoPageOf = (organizationId: string): string => `/sso/${organizationId}`;
 
-/** The only path that the cookie of a begun sign-in is sent to. */
+/** The only path to which browsers send the cookie of a sign-in in progress. */
 export const SSO_CALLBACK_PATH = "/v1/auth/sso/callback";
 
 export const connectCookieName = (uid: string): string => `svc_connect_${uid}`;
@@ -29,8 +31,9 @@ export interface CookieNames {
 }
 
 /**
- * Over https with the prefixes that keep other hosts and plain http from setting them; they can't be had without. Browsers send a
- * host's cookies to all of its ports, so the names carry the port: installations on one host keep each other's sessions.
+ * Returns the cookies' names. Over https they have the prefixes that keep other hosts and plain http from setting them;
+ * these prefixes require https. Browsers send a host's cookies to all its ports, so the names include the port:
+ * installations on one host keep their sessions apart.
  */
 export function cookieNames(baseUrl: string): CookieNames {
   const { port } = new URL(baseUrl);

@@ -1,6 +1,6 @@
 import type { ErrorCode } from "../domain/errors.ts";
 
-/** Errors that every create can answer, besides those of any operation. */
+/** Errors of every create, in addition to those of any operation. */
 export const CREATE_ERRORS: readonly ErrorCode[] = [
   "IDEMPOTENCY_KEY_REQUIRED",
   "ORG_NOT_READY",
@@ -10,7 +10,6 @@ export const CREATE_ERRORS: readonly ErrorCode[] = [
   "CREATE_RETRYABLE",
 ];
 
-/** Errors of creates inside a project or team. */
 export const CREATE_INSIDE_ERRORS: readonly ErrorCode[] = [
   "NOT_FOUND",
   "CONTAINER_ARCHIVED",

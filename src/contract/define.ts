@@ -3,7 +3,7 @@ import type { Access, ObjectSchema, Operation } from "./types.ts";
 
 export const noParams = z.strictObject({});
 export const noQuery = z.strictObject({});
-/** Body of operations without one: nothing, or an empty object. */
+/** Body of operations without one: absent, or an empty object. */
 export const noBody = z.strictObject({}).optional();
 
 type None = typeof noParams;
@@ -24,7 +24,7 @@ interface Definition<
   readonly tool?: Operation["tool"];
 }
 
-/** Completes an operation's definition; checked when it is constructed, so a wrong one stops the start. */
+/** Completes an operation's definition. Checked at construction, so an invalid one prevents the start. */
 export function define<
   O extends z.ZodType,
   A extends Access,

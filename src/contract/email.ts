@@ -4,10 +4,10 @@ const LOCAL = String.raw`(?:[A-Za-z0-9_'+-]+\.)*[A-Za-z0-9_'+-]*[A-Za-z0-9_+-]`;
 /** A top-level domain may be internationalized, as in `xn--p1ai`. */
 const DOMAIN = String.raw`(?:[A-Za-z0-9][A-Za-z0-9-]*\.)+[A-Za-z][A-Za-z0-9-]*[A-Za-z0-9]`;
 
-/** Zod's pattern without lookaheads, which not every reader of the reference supports. */
+/** Zod's pattern without lookaheads, which some readers of the reference do not support. */
 export const EMAIL_PATTERN = `${LOCAL}@${DOMAIN}`;
 
-/** Puts an internationalized domain into its ASCII form, which mail servers know: `ada@bücher.example`. */
+/** Converts an internationalized domain to its ASCII form, which mail servers know: `ada@bücher.example`. */
 export function withAsciiDomain(email: string): string {
   const at = email.lastIndexOf("@") + 1;
   const domain = email.slice(at);

@@ -1,17 +1,17 @@
 import { z } from "zod";
 import { isShown, type Reader, referenceOf } from "./reference.ts";
 
-/** A schema of the contract as JSON Schema, with the records it names kept apart from it. */
+/** A schema of the contract as JSON Schema, with the referenced records kept separately. */
 export interface NamedJsonSchema {
   readonly schema: Readonly<Record<string, unknown>>;
-  /** Schemas by their record's name (`Transaction`, `Error`, …). */
+  /** Schemas keyed by record name (`Transaction`, `Error`, …). */
   readonly named: Readonly<Record<string, unknown>>;
 }
 
 /**
- * Converts a schema. Its references to named records start with `refPrefix`: `#/$defs/` within one document of JSON
- * Schema, `#/components/schemas/` in an OpenAPI document. What a caller sends is a schema's input; answers have no
- * defaults, so theirs is the same. Models are shown what a schema says itself, readers of the reference more (see there).
+ * Converts a schema to JSON Schema. References to named records start with `refPrefix`: `#/$defs/` within one JSON
+ * Schema document, `#/components/schemas/` in an OpenAPI document. Requests use a schema's input; answers have no
+ * defaults, so their input equals their output. `reader` decides whether the reference's additions are included.
  */
 export function jsonSchemaOf(
   schema: z.ZodType,
@@ -39,7 +39,7 @@ export function jsonSchemaOf(
   return parts.parse(document);
 }
 
-/** Has a schema say what only the reference says of it, or be shown in another form. */
+/** Applies the reference's additions to a schema, or replaces the schema by its form for the reference. */
 function refer(schema: z.core.$ZodType, json: z.core.JSONSchema.BaseSchema): void {
   const { instead, keywords } = referenceOf(schema);
   if (instead !== undefined) {
@@ -47,7 +47,7 @@ function refer(schema: z.core.$ZodType, json: z.core.JSONSchema.BaseSchema): voi
     Object.assign(json, jsonSchemaOf(instead, DEFS, "reference").schema);
   }
   Object.assign(json, keywords);
-  // A number that is always this one is an integer to generators, too.
+  // Generators treat a constant as an integer only if the type says so.
   if (Number.isInteger(json.const)) json.type = "integer";
 }
 
@@ -67,18 +67,18 @@ function hideFields(schema: z.core.$ZodType, json: z.core.JSONSchema.BaseSchema,
   }
 }
 
-/** Prefix of the conversion's references. */
+/** Prefix of references in the conversion's result. */
 const DEFS = "#/$defs/";
 
 /**
- * A value or null as one schema of two types, in place. The same to a validator, and not a union to those that drop
- * unions from a tool's input.
+ * Rewrites a nullable value as one schema of two types, in place: equivalent to a validator, and safe from clients that
+ * drop unions from a tool's input.
  */
 function flattenNullable(schema: z.core.JSONSchema.BaseSchema): void {
   const [value, none, ...others] = schema.anyOf ?? [];
   if (typeof value !== "object" || typeof none !== "object" || others.length > 0) return;
   if (none.type !== "null" || typeof value.type !== "string" || value.enum !== undefined) return;
-  // A titled schema becomes a component, which null is not part of.
+  // A titled schema becomes a component, which excludes null.
   if (value.title !== undefined) return;
   delete schema.anyOf;
   Object.assign(schema, { ...value, ...schema, type: [value.type, "null"] });

@@ -1,6 +1,6 @@
 import { imageSize } from "image-size";
 
-/** A tile's image: what it may be, judged by its bytes and not by what it is called. */
+/** Images of tiles, judged by their bytes rather than their declared type. */
 
 export const LOGO_TYPES = ["png", "jpeg", "webp"] as const;
 export type LogoType = (typeof LOGO_TYPES)[number];
@@ -10,7 +10,7 @@ const LOGO_SIDE_PIXELS_MAX = 4_096;
 
 export const LOGO_DATA_URL = /^data:image\/(png|jpeg|webp);base64,/;
 
-/** Base64 makes a third longer, and the longest prefix precedes it. */
+/** Base64 adds a third; the longest prefix precedes it. */
 export const LOGO_DATA_URL_CHARACTERS_MAX =
   "data:image/jpeg;base64,".length + Math.ceil(LOGO_BYTES_MAX / 3) * 4;
 
@@ -19,13 +19,13 @@ export interface Logo {
   readonly bytes: Buffer;
 }
 
-/** Types by the names that the header reader uses. */
+/** Types by the header reader's names. */
 const READ_AS: Readonly<Record<string, LogoType>> = { png: "png", jpg: "jpeg", webp: "webp" };
 
 /**
- * The image in a data URL: of a type that its bytes really have, in canonical base64, of at most 64 KiB and 4,096 pixels a side.
- * Else what is wrong with it. Trailing bytes after the image are ignored: the image is only ever served as the type that it was
- * found to have, and nothing in it can run (server/http/logos.ts).
+ * Returns a data URL's image, or what is wrong with it. The declared type must match the bytes, the base64 must be
+ * canonical, and the limits are 64 KiB and 4,096 pixels a side. Trailing bytes after the image are ignored: the image
+ * is only ever served as its detected type, and nothing in it can run.
  */
 export function readLogo(dataUrl: string): Logo | { readonly problem: string } {
   const type = LOGO_TYPES.find((each) => each === LOGO_DATA_URL.exec(dataUrl)?.[1]);
@@ -44,10 +44,10 @@ export function readLogo(dataUrl: string): Logo | { readonly problem: string } {
 
 const isSane = (sidePixels: number): boolean => sidePixels >= 1 && sidePixels <= LOGO_SIDE_PIXELS_MAX;
 
-/** Null for what is no image that could be read; the library throws on anything odd. */
+/** Null if the bytes are not a readable image; the library throws for anything malformed. */
 function headerOf(bytes: Buffer): ReturnType<typeof imageSize> | null {
   try {
-    // A copy of its own: it reads past the end of a short image, which in a pooled buffer is what others have left there.
+    // Copied because the library reads past the end of a short image, which in a pooled buffer is unrelated data.
     return imageSize(Uint8Array.from(bytes));
   } catch {
     return null;

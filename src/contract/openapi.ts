@@ -16,7 +16,7 @@ import { isShown } from "./reference.ts";
 import { answersSession, type OperationId, operationList } from "./registry.ts";
 import type { Access, HttpBinding, ObjectSchema, Operation } from "./types.ts";
 
-/** The parts of an OpenAPI 3.1 document that this service fills; the rest is JSON. */
+/** The parts of an OpenAPI 3.1 document that this service fills in; the rest is JSON. */
 export interface OpenApiDocument {
   readonly openapi: "3.1.0";
   readonly info: { readonly title: string; readonly version: string; readonly description: string };
@@ -37,7 +37,7 @@ export interface OpenApiOperation {
   readonly responses: Readonly<Record<string, object>>;
 }
 
-/** The OpenAPI document of every REST operation, derived from the registry: it cannot disagree with the routes. */
+/** Returns the OpenAPI document of all REST operations, derived from the registry, so it agrees with the routes. */
 export function openApiDocument(baseUrl: string, version: string): OpenApiDocument {
   const components = namedSchemas();
   const paths: Record<string, Record<string, OpenApiOperation>> = {};
@@ -129,7 +129,7 @@ const ROLES = {
   owner: "the role owner",
 } as const;
 
-/** Describes the role and step-up that a person needs, which OpenAPI's security can't express. */
+/** Describes the role and step-up that a person needs, which OpenAPI's security cannot express. */
 function peopleNeed(access: Access): string {
   if (access.kind !== "management") return "";
   const role = access.orAuditor === true ? "the role auditor, admin or owner" : ROLES[access.role];
@@ -158,13 +158,13 @@ const LAST_EVENT_PARAMETER = {
 const schemaOf = (schema: z.ZodType, owner: string): Schema =>
   annotated(jsonSchemaOf(schema, COMPONENTS, "reference").schema, owner);
 
-/** Adds the name of the component that a schema becomes. */
+/** Adds the component name that a schema gets. */
 const titled = (schema: Schema, name: string): Schema =>
   schema["type"] === "object" || "oneOf" in schema
     ? { title: name.replace(/^./, (letter) => letter.toUpperCase()), ...schema }
     : schema;
 
-/** Returns all records that operations name, and the error body. */
+/** Returns all records that operations reference, and the error body. */
 function namedSchemas(): Components {
   const errors = z.array(errorBody);
   const schemas = [errors, ...operationList.flatMap(([, operation]) => [operation.body, operation.output])];
@@ -241,7 +241,7 @@ const replayOf = (success: { readonly headers: object }): object => ({
   headers: { ...success.headers, ...headersWith("idempotency-replayed") },
 });
 
-/** An error's response: described once where its status has this one code, as most have. */
+/** Returns an error's response. A status with one code refers to the shared description of that code. */
 function errorResponse(status: string, codes: readonly ErrorCode[]): object {
   const [only, ...others] = codes;
   return others.length === 0
@@ -260,7 +260,7 @@ const describedError = (status: string, codes: readonly ErrorCode[]): object => 
   },
 });
 
-/** Responses that operations refer to, and 405, which belongs to no operation. */
+/** Responses that operations reference, and 405, which belongs to no operation. */
 function errorResponses(): Readonly<Record<string, object>> {
   const alone = operationList.flatMap(([, operation]) =>
     [...errorCodesOf(operation)].flatMap(([status, [code, ...others]]) =>

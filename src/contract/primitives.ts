@@ -6,23 +6,18 @@ import { EMAIL_PATTERN, withAsciiDomain } from "./email.ts";
 import { LOGO_DATA_URL, LOGO_DATA_URL_CHARACTERS_MAX, readLogo } from "./logo.ts";
 import { referred } from "./reference.ts";
 
-/** Building blocks of the contract's schemas. */
-
-/** C0 and DEL, but tab and line ends: no text that people write, and six bytes each where it is kept. */
+/** C0 and DEL except tab and line ends: they occur in no human text, and are stored as six bytes each. */
 const CONTROLS = String.raw`\x00-\x08\x0b\x0c\x0e-\x1f\x7f`;
 const CONTROL = new RegExp(`[${CONTROLS}]`);
 
-/**
- * The characters that `trim` removes, spelled out for the reference: `\s` differs between dialects of patterns, and
- * RE2 has no `\u`.
- */
+/** Characters removed by `trim`, listed since `\s` differs between dialects of patterns, and RE2 has no `\u`. */
 const SPACES = String.raw` \t\n\r\xa0${"\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\ufeff"}`;
 
-/** Returns a pattern without control characters, with at least one character that is no space if text is required. */
+/** Returns a pattern without control characters; with at least one non-space character if text is required. */
 const textPattern = (min: number): string =>
   min === 0 ? `^[^${CONTROLS}]*$` : `^[^${CONTROLS}]*[^${CONTROLS}${SPACES}][^${CONTROLS}]*$`;
 
-/** Text of `min` to `max` characters (code points), not blank, without control characters and broken surrogates. */
+/** Text of `min` to `max` characters (code points), not blank, without control characters or broken surrogates. */
 export const text = (min: number, max: number) =>
   referred(
     z
@@ -39,36 +34,32 @@ export const text = (min: number, max: number) =>
     { keywords: { pattern: textPattern(min) } },
   );
 
-/** Recipient of a payment, as a payment or a rule names it. */
 export const recipientName = text(1, 200).refine(
   foldsShort,
   `must not become longer than ${FOLDED_NAME_MAX} when its compatibility forms are folded (NFKC)`,
 );
 
-/** Category of a merchant (MCC). */
+/** Merchant category code (MCC). */
 export const categoryCode = z.string().regex(/^[0-9]{4}$/, "must be a four-digit code");
 
 export const name = text(1, 100);
 export const description = text(0, 500);
 
-/** An amount in cents, 0 or more. */
 export const cents = z.int().min(0).max(MAX_CENTS).meta({ description: "Integer cents." });
 
-/** Balance of a wallet. Anybody may send it money, so it has no upper bound. */
+/** Balance of a wallet. Unlimited, since anybody may send money to a wallet. */
 export const heldCents = z.int().min(0).meta({ description: "Integer cents." });
 
 /** Version of a record that is replaced as a whole. */
 export const version = z.int().meta({ description: "The version that was read; an outdated one is 409." });
 
-/** Amount of a payment: at least one cent. */
 export const paymentCents = z.int().min(1).max(MAX_CENTS).meta({ description: "Integer cents, at least 1." });
 
-/** A limit in payments. */
 export const paymentCount = z.int().min(0).max(1_000_000_000);
 
 /**
- * Read in any case (RFC 9562), and of whatever version: one that we never gave out is unknown (an empty list, 404), not
- * malformed.
+ * Accepts any case (RFC 9562) and any version of UUID: an id that the service never issued is unknown (an empty list,
+ * 404), not malformed.
  */
 export const uuid = z
   .guid("must be an id as the service answers it, such as 01a2068b-40a6-73a5-aa10-002b054e3cb7")
@@ -93,7 +84,7 @@ export const email = referred(
   { keywords: { pattern: `^[${SPACES}]*${EMAIL_PATTERN}[${SPACES}]*$` } },
 );
 
-/** A password that a user chooses; its strength is checked where it is set, since that takes a list. */
+/** A password chosen by a user. Its strength is checked when it is set, since that needs a word list. */
 export const newPassword = referred(text(1, 1_024), {
   keywords: {
     minLength: 12,
@@ -103,7 +94,7 @@ export const newPassword = referred(text(1, 1_024), {
   },
 });
 
-/** A single-use token out of a link. */
+/** A single-use token from a link. */
 export const secretToken = text(1, 512);
 
 /** Color of a tile in the dashboard. */
@@ -112,7 +103,7 @@ export const color = z.string().regex(/^#[0-9a-fA-F]{6}$/, "must be a color like
 /** Icon of an agent: a name or an emoji. */
 export const icon = text(1, 64);
 
-/** A gray one. */
+/** One gray pixel, as an example. */
 const ONE_PIXEL =
   "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNoAAAAggCBd81ytgAAAABJRU5ErkJggg==";
 
@@ -152,8 +143,8 @@ export const approvalId = z
   );
 
 /**
- * Narrows a list to one agent; both names are the same filter. Each reader is shown one of them: in many languages the fields
- * of a generated client would have the same name.
+ * Restricts a list to one agent; both names are the same filter. Each reader is shown one of them: in many languages a
+ * generated client's fields would have the same name.
  */
 export const agentFilter = {
   agentId: referred(uuid.optional().meta({ description: "Only of this agent." }), { shownTo: "model" }),
@@ -172,14 +163,13 @@ export const oneAgent = ({ agent_id, agentId }: AgentFilter): boolean =>
   agent_id === undefined || agentId === undefined || agent_id === agentId;
 export const ONE_AGENT = { path: ["agentId"], error: "names another agent than agent_id" };
 
-/** The agent that a list is narrowed to. */
 export const agentIn = ({ agent_id, agentId }: AgentFilter): string | undefined => agent_id ?? agentId;
 
 /** Characters of a cursor; a decoder would skip others. */
 const CURSOR = "[A-Za-z0-9_-]";
 const ONLY_CURSOR = new RegExp(`^${CURSOR}+$`);
 
-/** Paging of every list: newest first, an opaque cursor bound to the list and its filters. */
+/** Paging of every list: newest first, with an opaque cursor bound to the list and its filters. */
 export const paging = {
   limit: z.int().min(1).max(200).default(50).meta({ description: "Records in a page, 1 to 200." }),
   cursor: referred(z.string().max(1_000), { keywords: { format: "page-cursor", pattern: `^${CURSOR}+$` } })
@@ -191,7 +181,7 @@ export const nextCursor = referred(z.string(), { keywords: { pattern: `^${CURSOR
   .nullable()
   .meta({ description: "Null on the last page." });
 
-/** An array's length is checked before its items: judging each entry of one that fills a body takes long. */
+/** Limits an array's length before its items are checked: checking every entry of a body-sized array takes long. */
 export const atMost = <T extends z.ZodType>(max: number, item: T) =>
   z.preprocess(
     (given, check) => {
@@ -203,8 +193,8 @@ export const atMost = <T extends z.ZodType>(max: number, item: T) =>
   );
 
 /**
- * Some of a few known values, none twice; the reference calls one of them by the title. The length is checked before the items: judging each entry of an array that fills a
- * body would take most of a second.
+ * A subset of a few known values without duplicates; `title` names the values' type in the reference. The length is
+ * checked before the items: checking every entry of a body-sized array would take most of a second.
  */
 export const choices = <const T extends readonly string[]>(values: T, title: string) =>
   z.preprocess(
@@ -220,7 +210,7 @@ export const choices = <const T extends readonly string[]>(values: T, title: str
       .meta({ maxItems: values.length, uniqueItems: true }),
   );
 
-/** An address on an EVM chain that money can go to. What is wrong with one is said alone: the one thing to mend. */
+/** An address on an EVM chain that can receive money. Reports only the first problem found. */
 export const walletAddress = referred(
   z
     .string()
@@ -230,7 +220,7 @@ export const walletAddress = referred(
   {
     keywords: {
       format: "evm-address",
-      // RE2 cannot look ahead, so the length stands beside the pattern.
+      // RE2 has no lookahead, so the length is given separately.
       pattern: "^0x0*[1-9a-fA-F][0-9a-fA-F]*$",
       minLength: 42,
       maxLength: 42,

@@ -2,16 +2,16 @@ import { z } from "zod";
 import { approval, raise, exactAmount, protocol, transaction } from "./records.ts";
 import { idempotencyKey, paymentCents, text } from "./primitives.ts";
 
-/** Purchases from shops on the web, which ask for payment with HTTP 402. */
+/** Purchases from shops on the web that ask for payment with HTTP 402. */
 
 export const SHOP_METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE"] as const;
 
 const HEADERS_MAX = 50;
-/** Code units of a request's body, and of all its headers. */
+/** Maximum UTF-16 code units of a request's body, and of all its headers. */
 const BODY_CHARACTERS_MAX = 200_000;
 const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}$/;
 const HEADER_VALUE = /^[\t\x20-\x7e]{0,4000}$/;
-/** Headers by which a payment is made: only the service sets them. */
+/** Payment headers, which only the service sets. */
 const OF_PAYMENT: ReadonlySet<string> = new Set(["payment-signature", "x-payment"]);
 
 export const shopUrl = text(1, 2_048).meta({
@@ -31,7 +31,6 @@ const headers = z
   )
   .default({});
 
-/** Request to a shop, and the terms of its payment. */
 export const purchase = z.strictObject({
   url: shopUrl,
   method: shopMethod,
@@ -52,7 +51,6 @@ export const purchase = z.strictObject({
   idempotencyKey,
 });
 
-/** The answer of the shop, and what was paid for it. */
 export const purchased = z.strictObject({
   httpStatus: z.int().meta({
     description:
@@ -76,7 +74,7 @@ export const purchased = z.strictObject({
   message: z.string().optional(),
 });
 
-/** Offer of a shop, as a dry run has found it. */
+/** A shop's offer, found by a dry run. */
 export const checkedOffer = z.strictObject({
   httpStatus: z.int().meta({ description: "The shop's status without payment; 402: it asks for payment." }),
   protocol: protocol.nullable().meta({ description: "The protocol of the offer; null: it is free." }),

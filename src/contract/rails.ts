@@ -12,7 +12,7 @@ import { SHOP_METHODS, shopUrl } from "./purchases.ts";
 import { rail } from "./records.ts";
 import type { AgentTool } from "./tool-names.ts";
 
-/** Payments as each rail takes them. */
+/** Payments in the form of each rail. */
 
 const purpose = text(1, 500).meta({
   description: "Why the agent pays; people who decide approvals read it.",
@@ -32,36 +32,34 @@ const wallet = {
 export const cardPayment = z.strictObject({ ...card, ...shared, purpose, idempotencyKey });
 export const walletPayment = z.strictObject({ ...wallet, ...shared, purpose, idempotencyKey });
 
-/** The tool that pays by a rail, which is the scope that its payments need. */
+/** The tool that pays by a rail, and so the scope that the rail's payments need. */
 const PAYMENT_TOOLS = {
   card: "create_card_payment",
   wallet: "create_wallet_payment",
 } as const satisfies Record<Rail, AgentTool>;
 
-/** The rail of each tool that pays by one alone. */
 export const RAIL_OF = {
   create_card_payment: "card",
   create_wallet_payment: "wallet",
 } as const satisfies Partial<Record<AgentTool, Rail>>;
 
-/** Payment tools of all rails. */
 export const ALL_PAYMENT_TOOLS = [PAYMENT_TOOLS.card, PAYMENT_TOOLS.wallet] as const;
 
 const railOf = z.object({ rail });
 
-/** The scope that a payment needs is its rail's, and it is checked before anything else of the body. */
+/** Returns the tool whose scope a payment's rail needs; null without a valid rail. Checked before the rest. */
 export function railTool(body: unknown): (typeof PAYMENT_TOOLS)[Rail] | null {
   const named = railOf.safeParse(body);
   return named.success ? PAYMENT_TOOLS[named.data.rail] : null;
 }
 
-/** A payment by whichever rail its body names. */
+/** A payment by the rail that its body names. */
 export const railPayment = z.discriminatedUnion("rail", [
   cardPayment.extend({ rail: z.literal(RAIL_OF.create_card_payment) }).meta({ title: "CardPayment" }),
   walletPayment.extend({ rail: z.literal(RAIL_OF.create_wallet_payment) }).meta({ title: "WalletPayment" }),
 ]);
 
-/** One flat object, since tools take no unions; the rail decides which recipient it needs, and a URL needs nothing else. */
+/** One flat object, since tools do not support unions. The rail determines the recipient; a URL needs nothing else. */
 export const checkedPayment = z
   .strictObject({
     rail: rail.optional(),
@@ -91,7 +89,7 @@ export const checkedPayment = z
     }
   });
 
-/** The fields of a dry run that depend on what is checked. */
+/** Fields of a dry run that depend on what is checked. */
 const CHECKED_FIELDS = [
   "rail",
   "merchant",
@@ -108,7 +106,7 @@ const NEEDED_FIELDS: Readonly<Record<Rail | "purchase", readonly (typeof CHECKED
 };
 const OF_PURCHASES: ReadonlySet<string> = new Set(["method", "maxAmountCents"]);
 
-/** Whether payments of each rail move real money. */
+/** Whether payments by each rail move real money. */
 export const railModes = z.strictObject({
   card: z.enum(["sandbox", "test", "real"]).meta({
     description:

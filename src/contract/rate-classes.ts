@@ -1,9 +1,9 @@
-/** A cap of an operation's own, besides the plan's limit. */
+/** An operation's own rate limit, in addition to the plan's. */
 export interface RouteCap {
   readonly perMinute: number;
   /**
-   * The unit that is counted: a key or person, an address, one person's account, or an IPv6 network (a /48), which
-   * holds 65,536 addresses that count separately.
+   * Unit of counting: a key or person, an address, one person's account, or an IPv6 network (a /48), whose
+   * 65,536 subnets would otherwise count separately.
    */
   readonly per: "credential" | "address" | "account" | "network";
 }
@@ -12,11 +12,11 @@ const MANY_GUESSES: readonly RouteCap[] = [
   { perMinute: 10, per: "address" },
   { perMinute: 10, per: "account" },
 ];
-/** Caps on guesses by strangers: a whole IPv6 network has ten times an address's tries. */
+/** Limits on strangers' guesses: a whole IPv6 network has ten times an address's attempts. */
 const STRANGERS_GUESSES: readonly RouteCap[] = [...MANY_GUESSES, { perMinute: 100, per: "network" }];
 const SENSITIVE: readonly RouteCap[] = [{ perMinute: 30, per: "credential" }];
 
-/** The caps of each class. Every operation counts on its own, whatever others are in its class. */
+/** The limits of each class. Every operation is counted separately, even within a class. */
 export const RATE_CLASSES = {
   standard: [],
   signIn: STRANGERS_GUESSES,
@@ -33,24 +33,24 @@ export const RATE_CLASSES = {
 
 export type RateClass = keyof typeof RATE_CLASSES;
 
-/** Requests per minute and address that carry no good credential. */
+/** Maximum requests per minute and address without a valid credential. */
 export const ANONYMOUS_PER_MINUTE = 100;
 
-/** Logos per minute and address: a page shows the tiles of a project's 1,000 teams, and browsers keep what they were sent. */
+/** Maximum logos per minute and address: a page shows the tiles of a project's 1,000 teams, and browsers cache them. */
 export const LOGOS_PER_MINUTE = 1_200;
 
-/** Registrations of OAuth clients per minute and address. */
+/** Maximum registrations of OAuth clients per minute and address. */
 export const REGISTRATIONS_PER_MINUTE = 10;
 
-/** Limits of a plan per minute and credential. */
+/** Requests per minute and credential, by plan. */
 export const PLAN_LIMITS = {
   free: { rest: 100, mcp: 60 },
   pro: { rest: 1_000, mcp: 600 },
   enterprise: { rest: 5_000, mcp: 3_000 },
 } as const;
 
-/** Calls of the dashboard per minute and person, on every plan: clicks and API clients never share a limit. */
+/** Dashboard calls per minute and person, on every plan: clicks and API clients never share a limit. */
 export const DASHBOARD_PER_MINUTE = 1_000;
 
-/** Writes over MCP by organizations' keys, beyond the plan's limit. Refused ones count, too. */
+/** Writes over MCP by organizations' keys, in addition to the plan's limit. Refused writes count. */
 export const MCP_MANAGEMENT_WRITES_PER_MINUTE = { key: 20, organization: 40 } as const;

@@ -8,7 +8,7 @@ import { AGENT_TOOLS } from "./tool-names.ts";
 import { increases, period, usedSpendLimits } from "./spend-limits.ts";
 import { cents, nextCursor, paymentCount, timestamp, uuid } from "./primitives.ts";
 
-/** The records that answers carry. Strict, so that tests notice a field that the contract does not name. */
+/** Records in answers. Strict, so that tests notice a field missing from the contract. */
 
 export const errorBody = z
   .strictObject({
@@ -27,7 +27,7 @@ export const errorBody = z
   })
   .meta({ id: "ErrorBody" });
 
-/** Fields of a policy that can be set. Ceilings are cleared by null, never by omission. */
+/** Fields of a policy that can be set. Limits are cleared by null, never by omission. */
 export const policyFields = {
   budgetCents: cents.meta({ description: "The agent's lifetime budget, in cents." }),
   autoApprovalThresholdCents: cents.nullable().meta({
@@ -148,7 +148,7 @@ const breach = z.strictObject({
   overCents: cents,
 });
 
-/** Prices on the web are often below a cent, which `amountCents` counts whole. */
+/** Prices on the web are often below a cent, which `amountCents` rounds up. */
 export const exactAmount = z.string().meta({
   description: "The exact amount in dollars, with up to five decimals: `12.30`, `0.001`.",
 });
@@ -234,7 +234,6 @@ export const raise = z
   .nullable()
   .meta({ description: "Of a payment that was not made; null otherwise." });
 
-/** The card of a payment. */
 export const paymentCard = z
   .strictObject({
     last4: z.string(),
@@ -261,7 +260,6 @@ export const payment = z.strictObject({
   raise,
 });
 
-/** The answer to a request to pay. */
 export const madePayment = payment.extend({
   replayed: z.boolean(),
   possibleDuplicateOf: z.string().nullable(),
@@ -280,7 +278,7 @@ const container = {
 export const project = z.strictObject(container).meta({ id: "Project" });
 export const team = z.strictObject({ ...container, projectId: uuid }).meta({ id: "Team" });
 
-/** The part of the organization that a person acts in, as answers have it. */
+/** The part of the organization in which a person acts. */
 export const boundTo = z
   .strictObject({
     type: z.enum(["organization", "project", "team"]),
@@ -301,7 +299,7 @@ export const user = z
   })
   .meta({ id: "User" });
 
-/** A passkey as its person sees it: nothing of it is a secret. */
+/** A passkey as shown to its person; nothing in it is secret. */
 export const passkey = z
   .strictObject({
     id: z.string(),
@@ -328,10 +326,10 @@ export const organization = z
   })
   .meta({ id: "Organization" });
 
-/** Whether a person without a second factor has to enrol one, or should; null: neither. */
+/** Whether a person without a second factor must or should enrol one; null for neither. */
 export const secondFactorEnrolment = z.enum(["required", "recommended"]).nullable();
 
-/** Answer to a sign-in. If the browser asked for cookies, the tokens are there and not here. */
+/** Answer to a sign-in. If the browser asked for cookies, they contain the tokens instead of this body. */
 export const session = z.strictObject({
   token: z.string().optional(),
   refreshToken: z.string().optional(),
@@ -379,7 +377,7 @@ export const auditEntry = z
   })
   .meta({ id: "AuditEntry" });
 
-/** A record that entries of the audit log name, as it is called now. */
+/** A record named by audit entries, with its current name. */
 export const auditName = z
   .strictObject({
     type: z.string().meta({ description: "The kind of record, as in `resource.type`." }),

@@ -4,35 +4,34 @@ import type { z } from "zod";
 export type Reader = "model" | "reference";
 
 /**
- * Additions of the API's reference to a schema. Models read their tools' schemas with every call, so those stay
- * short; the OpenAPI document can be exact.
+ * Additions of the API's reference to a schema. Models read their tools' schemas with every call, so those stay short;
+ * the OpenAPI document can be exact.
  */
 export interface Reference {
-  /** Keywords of JSON Schema that go beside those which the schema has by itself. */
+  /** JSON Schema keywords added to the schema's own. */
   readonly keywords?: Readonly<Record<string, unknown>>;
-  /** Shown in the schema's place: the same rules, in a form that tools' arguments can't have, such as a union. */
+  /** Replacement for the schema: the same rules in a form not allowed in tools' arguments, such as a union. */
   readonly instead?: z.ZodType;
-  /** The only reader that is told of this field, which has another name for the other one. */
+  /** The only reader to whom this field is shown, if the field has another name for the other reader. */
   readonly shownTo?: Reader;
 }
 
 const references = new WeakMap<z.core.$ZodType, Reference>();
 
-/** Returns the same schema with additions for the reference. Parsing does not change. */
+/** Returns a copy of the schema with additions for the reference. Parsing does not change. */
 export function referred<T extends z.ZodType>(schema: T, reference: Reference): T {
   const own = schema.clone();
   references.set(own, reference);
   return own;
 }
 
-/** Returns the additions of the reference; a derived schema has those of its source. */
+/** Returns the additions for the reference; a derived schema has those of its source. */
 export function referenceOf(schema: z.core.$ZodType): Reference {
   const own = references.get(schema);
   const { parent } = schema._zod;
   return own ?? (parent === undefined ? {} : referenceOf(parent));
 }
 
-/** Whether a schema's field is described to a reader. */
 export function isShown(schema: z.core.$ZodType, reader: Reader): boolean {
   const { shownTo } = referenceOf(schema);
   return shownTo === undefined || shownTo === reader;

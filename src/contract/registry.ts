@@ -75,11 +75,10 @@ const ids: readonly OperationId[] = Object.keys(operations).filter(
   (id): id is OperationId => id in operations,
 );
 
-/** The operations as a list, with their ids. */
 export const operationList: readonly (readonly [OperationId, Operation])[] = ids.map((id) => [
   id,
   operations[id],
 ]);
 
-/** Whether it begins or goes on with a session, so that a browser may have its tokens in cookies. */
+/** Whether the operation begins or continues a session, so that a browser may receive its tokens in cookies. */
 export const answersSession = (id: OperationId): boolean => operations[id].output === session;

@@ -3,11 +3,11 @@ import { UNCODED } from "../domain/rules/restrictions.ts";
 import { atMost, categoryCode, recipientName, version } from "./primitives.ts";
 import { rail } from "./records.ts";
 
-/** Restrictions of projects, teams and agents, as they are sent and answered. */
+/** Restrictions of projects, teams and agents in requests and answers. */
 
 const RESTRICTED_MAX = 500;
 
-/** Empty, a list of what is allowed would stop every payment, which is what pausing is for. */
+/** An empty list of permitted values would stop every payment, which is the purpose of pausing. */
 const only = <T extends z.ZodType>(item: T) =>
   atMost(RESTRICTED_MAX, item)
     .refine((entries) => entries.length > 0, "must name at least one; to stop all payments, pause the agents")

@@ -1,6 +1,5 @@
 import type { HttpBinding, Operation } from "./types.ts";
 
-/** An operation at its method and path. */
 export interface Route<Id extends string = string> {
   readonly id: Id;
   readonly operation: Operation;
@@ -13,10 +12,9 @@ const segmentsOf = ({ http }: Bound): readonly string[] => http.path.split("/");
 const isParameter = (segment: string): boolean => segment.startsWith(":");
 
 /**
- * The routes of all operations that have one, in an order in which a literal segment comes before a parameter in its
- * place, whatever the operations are called: `/agents/export` before `/agents/:id`.
- *
- * Throws where two of one method match the same path and neither is the more literal one: the order would decide.
+ * Returns the routes of all operations that have one, ordered so that a literal segment precedes a parameter in the
+ * same place, regardless of the operations' names: `/agents/export` before `/agents/:id`.
+ * Throws if two routes of one method match the same path and neither is more literal: the order would decide.
  */
 export function routesOf<Id extends string>(
   operations: readonly (readonly [Id, Operation])[],
@@ -29,7 +27,7 @@ export function routesOf<Id extends string>(
   return inOrder(routes);
 }
 
-/** See `routesOf`. */
+/** Orders routes as described at `routesOf`. */
 export function inOrder<R extends Bound>(routes: readonly R[]): readonly R[] {
   const key = (route: R): string =>
     segmentsOf(route)
@@ -39,8 +37,9 @@ export function inOrder<R extends Bound>(routes: readonly R[]): readonly R[] {
 }
 
 /**
- * The methods of a path as `Allow` names them, `HEAD` wherever `GET` is; empty where it is no route's. A path that is written out in a
- * route is that route's alone, not one with an id in its place. It is given as it came, undecoded: what can't be decoded is no id.
+ * Returns a path's methods for `Allow`, with `HEAD` wherever `GET` is; empty if no route matches. A path written out
+ * literally in a route belongs to that route alone, not to one with an id in its place. `path` is undecoded: an
+ * undecodable segment is no id.
  */
 export function methodsAt(routes: readonly Bound[], path: string): readonly string[] {
   const named = path.split("/");
@@ -71,7 +70,7 @@ function isDecodable(text: string): boolean {
   }
 }
 
-/** Pairs of routes that match the same path without one of them being the more literal one. */
+/** Describes pairs of routes that match the same path although neither is more literal. */
 export function conflictsOf(routes: readonly Bound[]): readonly string[] {
   return routes.flatMap((route, index) =>
     routes

@@ -4,7 +4,7 @@ import { SIDES } from "../domain/simulation/past-payment.ts";
 import { cents, timestamp, uuid } from "./primitives.ts";
 import { denialCode } from "./records.ts";
 
-/** A replacement that is tried on past payments, and what would have been different. */
+/** A replacement tried on past payments, and the differences it would have made. */
 
 const RANGES_DAYS = [7, 30, 90] as const;
 
@@ -17,7 +17,7 @@ const side = (description: string) => z.enum(SIDES).meta({ description });
 const from = side("The verdict that they had.");
 const to = side("The verdict that they would have had.");
 
-/** Sums over many payments may be above what one amount can be. */
+/** Sums over many payments may exceed the maximum of one amount. */
 const sum = z.int().min(0);
 
 export const simulation = z

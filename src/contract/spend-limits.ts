@@ -6,7 +6,7 @@ import { PERIODS } from "../domain/ledger/calendar.ts";
 import { SPEND_LIMITS_MAX } from "../domain/ledger/windows.ts";
 import { atMost, cents, timestamp } from "./primitives.ts";
 
-/** Spend limits by period as they are sent and answered. */
+/** Spend limits by period in requests and answers. */
 
 export const period = z.enum(PERIODS).meta({ title: "Period" });
 
@@ -32,10 +32,9 @@ const window = {
   resetsAt: timestamp.meta({ description: "When the next window begins." }),
 };
 
-/** Sums may be above what one amount can be. */
+/** Sums may exceed the maximum of one amount. */
 const usedCents = z.int().min(0);
 
-/** Spend limits with their use. */
 export const usedSpendLimits = z.array(
   z
     .strictObject({ period, limitCents: cents, usedCents, remainingCents: cents, ...window })
@@ -44,7 +43,7 @@ export const usedSpendLimits = z.array(
 
 const ignored = { description: "As it was read; ignored." };
 
-/** Limits of a budget that is sent back as it was read, changed or not. */
+/** Limits of a budget sent back as read, changed or not. */
 export const spendLimitsAsRead = eachPeriodOnce(
   spendLimit
     .extend({
@@ -56,7 +55,7 @@ export const spendLimitsAsRead = eachPeriodOnce(
     .meta({ title: "SpendLimitAsRead" }),
 );
 
-/** Raises in force for a time. */
+/** Temporary raises in force. */
 export const increases = z
   .array(
     z
@@ -75,7 +74,7 @@ export const increases = z
 const limitName = z.enum(BREACH_LIMITS).meta({ description: "The limit; a spend limit by its period." });
 const level = z.enum(BREACH_LEVELS);
 
-/** A limit that has no room for an amount, as an agent is shown it. */
+/** A limit without room for an amount, as shown to an agent. */
 export const lackingLimit = z
   .strictObject({
     level,
@@ -85,10 +84,10 @@ export const lackingLimit = z
   })
   .meta({ title: "LackingLimit" });
 
-/** A shortfall as people see it, with the limit and its use. */
+/** A shortfall as shown to people, with the limit and its use. */
 export const shortfall = lackingLimit.extend({ limitCents: cents, usedCents }).meta({ title: "Shortfall" });
 
-/** A limit that a grant has raised. */
+/** A limit raised by a grant. */
 export const raisedLimit = z
   .strictObject({
     level,
@@ -113,7 +112,7 @@ export const budgetWarning = z
   })
   .meta({ id: "BudgetWarning" });
 
-/** The rest of limits that an agent is not shown. */
+/** Remainder of limits whose size an agent is not shown. */
 export const spendLimitRests = z.array(
   z.strictObject({ period, remainingCents: cents, ...window }).meta({ title: "SpendLimitRest" }),
 );

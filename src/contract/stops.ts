@@ -4,7 +4,7 @@ import { define } from "./define.ts";
 import { uuid } from "./primitives.ts";
 import type { PersonRequirements } from "./types.ts";
 
-/** Agents that one request stops at the most: its answer comes in time, and its entry in the audit log names each of them. */
+/** Maximum agents stopped by one request, so that the answer comes in time and the audit entry names each agent. */
 export const STOPPED_AT_ONCE = 500;
 
 const params = z.strictObject({ id: uuid });
@@ -18,13 +18,13 @@ const REPEATS = `A call handles as many agents as its time allows, at most ${STO
 
 const revokesKeys = z.object({ revokeKeys: z.literal(true) });
 
-/** Revoking keys is for people alone, here as everywhere. */
+/** Only people may revoke keys, with a step-up. */
 const requirementsOf = (body: unknown): PersonRequirements | null =>
   revokesKeys.safeParse(body).success ? { role: "admin", stepUp: true } : null;
 
 export const whoStops = { requirementsOf } as const;
 
-/** Fields that the stops of a team, a project and the organization share. */
+/** Fields shared by the stops of a team, a project and the organization. */
 export const stop = {
   rate: "standard",
   body: z.strictObject({
@@ -45,7 +45,7 @@ export const STOPS =
   "is under way may not be stopped. Without `revokeKeys` it needs no step-up; with it, a person who is an admin or owner, and a " +
   "step-up. Repeating it is safe; what is stopped already is not counted again.";
 
-/** The emergency stop of all agents in a team or a project, and the two halves of it that handle some agents at a time. */
+/** Emergency stop of all agents in a team or a project, and its two halves, which handle some agents at a time. */
 export const stopsOf = <K extends "team" | "project">(kind: K) =>
   ({
     stop: define({

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { agent, approval, transaction } from "./records.ts";
 import { budgetWarning } from "./spend-limits.ts";
 
-/** The contract of a stream of changes: names of events, and their data. */
+/** The contract of a change stream: names of events, and their data. */
 
 /** Kinds whose records are sent whole. */
 const RECORDS = {
@@ -12,7 +12,7 @@ const RECORDS = {
   budgets: budgetWarning,
 } as const;
 
-/** Kinds of which only the ids of what changed are sent. */
+/** Kinds of which only the changed ids are sent. */
 const IDS = [
   "projects",
   "teams",
@@ -28,7 +28,7 @@ export type RecordKind = keyof typeof RECORDS;
 export type IdKind = (typeof IDS)[number];
 export type ChangeKind = RecordKind | IdKind;
 
-/** The kinds that a stream can be narrowed to; each event of changes is named after one of these. */
+/** The kinds to which a stream can be narrowed; each change event is named after one. */
 export const CHANGE_KINDS = [
   "approvals",
   "transactions",
@@ -40,19 +40,15 @@ export const CHANGE_KINDS = [
 /** Kinds that only owners and admins may read, and so receive. */
 export const ADMINS_KINDS: ReadonlySet<ChangeKind> = new Set(["organizationKeys", "webhooks"]);
 
-/** Kinds that a member who is bound to projects or teams does not read, and so does not receive. */
+/** Kinds that members bound to projects or teams may not read, and so do not receive. */
 export const WHOLE_ORGANIZATION_KINDS: ReadonlySet<ChangeKind> = new Set(["members", "invites"]);
 
-/** Why a stream is ended by the service. */
 export const STREAM_ENDS = ["credential", "role", "restart"] as const;
 export type StreamEnd = (typeof STREAM_ENDS)[number];
 
 const more = z.boolean();
 
-/**
- * The data of each event, by the event's name. `more`: more of the kind changed than is named here, so that its lists are to be read
- * again.
- */
+/** Data of each event by name. `more`: more of the kind has changed than is listed, so read its lists again. */
 export const streamEvents = {
   ready: z.strictObject({ resumed: z.boolean() }),
   reset: z.strictObject({}),

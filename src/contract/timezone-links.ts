@@ -1,6 +1,6 @@
 /**
- * IANA's names of time zones that `Intl.supportedValuesOf("timeZone")` does not list, as IANA spells them (2025b): links, those
- * with a fixed offset, and the newer of two names where ICU goes by the older.
+ * IANA time zone names missing from `Intl.supportedValuesOf("timeZone")`, in IANA's spelling (2025b): links, zones with
+ * a fixed offset, and the newer of two names if ICU uses the older.
  */
 export const TIMEZONE_LINKS: readonly string[] = `
   Africa/Asmara Africa/Timbuktu America/Argentina/Buenos_Aires America/Argentina/Catamarca

@@ -2,16 +2,16 @@ import { z } from "zod";
 import { referred } from "./reference.ts";
 import { TIMEZONE_LINKS } from "./timezone-links.ts";
 
-/** IANA's spelling of each name, by the name in lower case. Made on first use. */
+/** IANA's spelling of each name, by lower-case name. Built on first use. */
 let spellings: ReadonlyMap<string, string> | undefined;
 
-/** Links that this machine's data turned out to have, or not to have. As many as there are links, at the most. */
+/** Whether this machine's data has a link, for the links checked so far. Limited by the number of links. */
 const tried = new Map<string, boolean>();
 
 /**
- * An IANA time zone's name as IANA spells it, in whatever case it comes; undefined where there is no such zone, or this
- * machine's data does not know it. Whatever is kept by zone is kept by this name: there are some 600, but each in millions
- * of spellings that only differ in case.
+ * Returns IANA's spelling of a time zone's name given in any case; undefined if there is no such zone or this machine's
+ * data lacks it. Anything cached by zone must use this spelling: there are about 600 zones, but millions of spellings
+ * that differ only in case.
  */
 export function timezoneNamed(name: string): string | undefined {
   const known = (spellings ??= spelled()).get(name.toLowerCase());
@@ -38,13 +38,13 @@ function isZone(name: string): boolean {
   }
 }
 
-/** An IANA time zone that this machine's data knows, in any case; kept and answered as IANA spells it. */
+/** An IANA time zone known to this machine, in any case; stored and returned in IANA's spelling. */
 export const timezone = referred(
   z
     .string()
     .refine((name) => timezoneNamed(name) !== undefined, "must be an IANA time zone")
     .overwrite((name) => timezoneNamed(name) ?? name)
     .meta({ description: "IANA time zone, like Europe/Berlin." }),
-  // Has no pattern: one that is wider than the list of names would accept others.
+  // No pattern: one wider than the list of names would accept invalid names.
   { keywords: { format: "iana-time-zone" } },
 );

@@ -1,26 +1,22 @@
 import { z } from "zod";
 
 /**
- * Forms in which clients send values that they cannot help sending, turned into what the contract's schemas expect. Everything
- * else is left for parsing to judge, so a misspelt field is still refused.
+ * Unavoidable variants of values sent by clients, converted to what the contract's schemas expect. Everything else is
+ * left to parsing, so a misspelt field is still refused.
  */
 
 type Schema = z.core.$ZodType;
 type Fields = Readonly<Record<string, unknown>>;
 
-/** Returned by a change for a field that counts as left out. */
+/** Returned by a change for a field that counts as omitted. */
 const LEFT_OUT = Symbol("left out");
 
-/** Changes the value of one field by the field's schema. */
 type Change = (field: Schema, value: unknown) => unknown;
 
-/**
- * A request's part in which `null` for an optional field counts as left out, at any depth. Where the field's schema takes null,
- * null has a meaning of its own and stays.
- */
+/** Omits optional fields that are `null`, at any depth, unless the field's schema accepts null. */
 export const withoutNulls = (schema: Schema, value: unknown): unknown => changed(schema, value, omitNull);
 
-/** Fields that agent frameworks add to the arguments of every call; a model cannot take them back. */
+/** Fields that agent frameworks add to the arguments of every call; a model cannot remove them. */
 const ADDED_BY_CLIENTS: ReadonlySet<string> = new Set([
   "toolCallId",
   "tool_call_id",
@@ -30,7 +26,7 @@ const ADDED_BY_CLIENTS: ReadonlySet<string> = new Set([
   "tool",
 ]);
 
-/** A tool's arguments without what client libraries add, and with integers, lists and objects that came as text. */
+/** Returns a tool's arguments without clients' additions, and with integers, lists and objects parsed from text. */
 export function toolArguments(schema: z.ZodObject, args: Fields): Fields {
   const own = Object.entries(args).filter(
     ([name]) => Object.hasOwn(schema.shape, name) || !ADDED_BY_CLIENTS.has(name),
@@ -41,7 +37,7 @@ export function toolArguments(schema: z.ZodObject, args: Fields): Fields {
 
 const WRAPPERS = [z.ZodOptional, z.ZodNonOptional, z.ZodDefault, z.ZodNullable] as const;
 
-/** The schema behind what makes it optional, required, nullable or preprocessed. */
+/** Unwraps a schema that was made optional, required, nullable or preprocessed. */
 export function innerSchema(schema: Schema): Schema {
   for (const wrapper of WRAPPERS) {
     if (schema instanceof wrapper) return innerSchema(schema.unwrap());
@@ -60,7 +56,9 @@ const omitNull: Change = (field, value) =>
 
 const INTEGER = /^(?:0|[1-9][0-9]*)$/;
 
-/** Reads text that has only one meaning as an integer: without sign, leading zero or spaces. */
+/**
+ * Parses text according to the field's schema. An integer must be unambiguous: without sign, leading zero or spaces.
+ */
 const fromText: Change = (field, value) => {
   if (typeof value !== "string") return value;
   const inner = innerSchema(field);
@@ -71,7 +69,7 @@ const fromText: Change = (field, value) => {
   return value === "" && isText && isOptional(field) ? LEFT_OUT : value;
 };
 
-/** The JSON value in a text, where it is of the expected kind; else the text. */
+/** Returns the JSON value of a text if it is of the expected kind, else the text. */
 function parsed(text: string, isExpected: (value: unknown) => boolean): unknown {
   try {
     const value: unknown = JSON.parse(text);
@@ -105,7 +103,7 @@ function changedFields(shape: Readonly<Record<string, Schema>>, fields: Fields, 
   );
 }
 
-/** The fields that an object may have; of a union those of the option that its discriminator names. */
+/** Returns an object's possible fields; for a union, those of the option that its discriminator selects. */
 function shapeOf(schema: Schema, value: Fields): Readonly<Record<string, Schema>> | null {
   if (schema instanceof z.ZodObject) return schema.shape;
   if (!(schema instanceof z.ZodDiscriminatedUnion)) return null;

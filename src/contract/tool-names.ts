@@ -1,4 +1,4 @@
-/** The tools of the agent toolset: an agent's `scopes` are these names. */
+/** Tools of the agent toolset. An agent's `scopes` are these names. */
 export const AGENT_TOOLS = [
   "get_budget",
   "check_payment",
@@ -15,7 +15,7 @@ export const AGENT_TOOLS = [
 
 export type AgentTool = (typeof AGENT_TOOLS)[number];
 
-/** The tools of the management toolset, which an organization's key uses; an agent's key never may. */
+/** Tools of the management toolset, for organizations' keys only, never for agents' keys. */
 export const MANAGEMENT_TOOLS = [
   "list_agents",
   "get_agent",
@@ -42,10 +42,9 @@ export const MANAGEMENT_TOOLS = [
 
 export type ManagementTool = (typeof MANAGEMENT_TOOLS)[number];
 
-/** An agent spends, an organization's key provisions and supervises; no credential does both. */
+/** An agent spends; an organization's key provisions and supervises. No credential does both. */
 export type Toolset = "agent" | "management";
 
-/** Returns the toolset that a name belongs to; null if no tool has it. */
 export function toolsetOf(name: string): Toolset | null {
   const isNamed = (tool: string): boolean => tool === name;
   if (AGENT_TOOLS.some(isNamed)) return "agent";

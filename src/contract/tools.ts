@@ -1,19 +1,19 @@
 import type { ManagementTool } from "./tool-names.ts";
 import type { ToolBinding } from "./types.ts";
 
-/** Presents an operation as a tool of the management toolset. */
+/** Presentation of an operation as a tool of the management toolset. */
 
 type Hints = ToolBinding["hints"];
 
 export const readOnly: Hints = { readOnly: true, destructive: false, idempotent: true, openWorld: false };
 
-/** Overwrites or ends something that is there, which no other call brings back; saying it again changes nothing more. */
+/** Overwrites or ends something irrecoverably; a repetition changes nothing more. */
 export const changes: Hints = { readOnly: false, destructive: true, idempotent: true, openWorld: false };
 
-/** Puts something that is there into another state, which loses nothing and can be taken back at any time. */
+/** Changes a state without losing anything; reversible at any time. */
 export const switches: Hints = { readOnly: false, destructive: false, idempotent: true, openWorld: false };
 
-/** Makes something new, once for an idempotency key, which a tool's caller must send. */
+/** Creates something once per idempotency key, which a tool's caller must send. */
 export const creates = {
   hints: { readOnly: false, destructive: false, idempotent: true, openWorld: false },
   requires: ["idempotencyKey"],

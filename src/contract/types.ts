@@ -5,7 +5,6 @@ import type { AgentTool, ManagementTool } from "./tool-names.ts";
 import type { BodySize } from "./body-size.ts";
 import type { RateClass } from "./rate-classes.ts";
 
-/** Names of organization key scopes. */
 export const ORGANIZATION_SCOPES = [
   "agents:read",
   "agents:write",
@@ -19,17 +18,17 @@ export type OrganizationScope = (typeof ORGANIZATION_SCOPES)[number];
 export type { Role };
 
 /**
- * Access to an operation. Only the pipeline enforces it, so an operation can't be reached in any other way; one
+ * Access to an operation. Enforced only by the pipeline, so an operation cannot be reached any other way; an operation
  * without access does not compile.
  */
 export type Access = PublicAccess | AgentAccess | ManagementAccess;
 
-/** Needs no credential. */
+/** Access without a credential. */
 export interface PublicAccess {
   readonly kind: "public";
 }
 
-/** An agent's key that is scoped to one of these tools. */
+/** Access for an agent's key that is scoped to one of these tools. */
 export interface AgentAccess {
   readonly kind: "agent";
   readonly tools: readonly [AgentTool, ...AgentTool[]];
@@ -38,17 +37,17 @@ export interface AgentAccess {
 }
 
 /**
- * Subject of a management operation. It must be in the caller's organization (else 404) and within the
- * caller's binding (else `OUTSIDE_BINDING`); the pipeline checks both and passes the record to the handler.
+ * Subject of a management operation. It must be in the caller's organization (else 404) and within the caller's binding
+ * (else `OUTSIDE_BINDING`); the pipeline checks both and passes the record to the handler.
  */
 export type ResourceKind =
   /** No subject in a container: sessions, keys. */
   | "none"
-  /** The whole organization: nothing for a caller who is bound to a part of it. */
+  /** The whole organization, closed to callers bound to a part of it. */
   | "organization"
-  /** Everything of a kind that the caller may see; the handler narrows its list by the reach that it is given. */
+  /** Everything of a kind that the caller may see; the handler limits its list to the caller's reach. */
   | "list"
-  /** The record that the path's `:id` names. */
+  /** The record of the path's `:id`. */
   | "agent"
   | "project"
   | "team"
@@ -61,33 +60,29 @@ export type ResourceKind =
   /** A new team in the body's `projectId`, or else in the caller's default project. */
   | "newTeam";
 
-/** Requirements for a person. */
 export interface PersonRequirements {
-  /** The least role. */
+  /** Minimum role. */
   readonly role: Role;
   /** Whether a second factor must have been verified within the last 5 minutes. */
   readonly stepUp: boolean;
 }
 
-/** A person's session or an organization's key. */
+/** Access for a person's session or an organization's key. */
 export interface ManagementAccess<
   K extends OrganizationScope | "never" = OrganizationScope | "never",
   S extends ResourceKind = ResourceKind,
 > extends PersonRequirements {
   readonly kind: "management";
-  /** The scope an organization key needs; `never`: only people may do this. */
+  /** The scope that an organization's key needs; `never` allows only people. */
   readonly organizationKey: K;
   readonly subject: S;
-  /** Also for auditors, whose role is otherwise too low. */
+  /** Also allows auditors, whose role is otherwise too low. */
   readonly orAuditor?: true;
-  /**
-   * Allowed for people without the second factor that their organization requires: to enrol it, and for their own
-   * account.
-   */
+  /** Also allows people before they have enrolled a required second factor: to enrol, and for their account. */
   readonly beforeEnrolment?: true;
   /**
-   * Returns stricter requirements of a body (such as inviting an owner), which no key meets; checked before its
-   * shape.
+   * Returns a body's stricter requirements (such as inviting an owner), which no key meets; evaluated before the body's
+   * shape is validated.
    */
   readonly requirementsOf?: (body: unknown) => PersonRequirements | null;
 }
@@ -98,9 +93,9 @@ export interface HttpBinding {
   readonly method: Method;
   /** Express notation: `/v1/agents/:id`. */
   readonly path: `/v1/${string}`;
-  /** Answered unless the handler says otherwise (a replay is 200). */
+  /** Status unless the handler overrides it (a replay is 200). */
   readonly successStatus: 200 | 201 | 202 | 204;
-  /** Media type of a success that is a file or a stream of events; JSON by default. */
+  /** Media type of a success that is a file or an event stream; JSON by default. */
   readonly contentType?: "application/x-ndjson" | "text/csv" | "text/event-stream";
 }
 
@@ -109,7 +104,7 @@ export interface ToolBinding {
   readonly title: string;
   /** Argument name of the path's `:id`. */
   readonly idName: "agentId" | "projectId" | "teamId" | "transactionId" | null;
-  /** Arguments that a tool's caller must give although a person over REST need not. */
+  /** Arguments required from a tool's caller although they are optional over REST. */
   readonly requires?: readonly string[];
   readonly hints: {
     readonly readOnly: boolean;
@@ -119,7 +114,7 @@ export interface ToolBinding {
   };
 }
 
-/** An object schema that refuses fields it does not know. */
+/** An object schema that refuses unknown fields. */
 export type ObjectSchema = z.ZodObject<z.core.$ZodShape, z.core.$strict>;
 
 /** One operation of the service as data, from which REST, MCP and OpenAPI are derived. */
@@ -150,22 +145,23 @@ export interface Operation<
     | "Webhooks";
   readonly access: A;
   /**
-   * Reason for an answer to wait beyond the usual bound: every agent's record is to show a budget, or a webhook's receiver or a shop
-   * is to answer, or past payments are judged once more, which changes nothing. A create besides waits for the call that executes the same create, if there is one.
+   * Why an answer may take longer than usual: every agent's record has to show a budget, a webhook's receiver or a shop
+   * has to answer, or past payments are judged again, which changes nothing. A create also waits for a concurrent call
+   * that executes the same create.
    */
   readonly waitsFor?: "propagation" | "receiver" | "shop" | "simulation";
-  /** The caps of its own that it has besides the plan's limit. */
+  /** The operation's own rate limits, in addition to the plan's. */
   readonly rate: RateClass;
   readonly http: HttpBinding | null;
   readonly tool: ToolBinding | null;
   readonly params: P;
   readonly query: Q;
-  /** Over REST; left out: `usual`. */
+  /** Over REST; `usual` by default. */
   readonly bodySize?: BodySize;
-  /** Undefined schema (`noBody`) where the operation takes none. */
+  /** `noBody` if the operation has no body. */
   readonly body: B;
   readonly output: O;
-  /** Codes it can answer besides those that any operation can. */
+  /** Possible error codes in addition to those of any operation. */
   readonly errors: readonly ErrorCode[];
 }
 

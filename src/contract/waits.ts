@@ -1,9 +1,9 @@
 import { z } from "zod";
 
-/** Longest wait of an answer: below the 60 s after which clients give up. */
+/** Maximum wait for an answer, below the 60 s after which clients give up. */
 const WAIT_SECONDS_MAX = 45;
 
-/** The query of operations whose answer may wait for a payment. */
+/** Query of operations whose answer may wait for a payment. */
 export const waits = z.strictObject({
   waitSeconds: z
     .int()

@@ -1,11 +1,11 @@
 import { z } from "zod";
 
 /**
- * The JSON forms of WebAuthn Level 3: what `PublicKeyCredential.parseCreationOptionsFromJSON` and
- * `parseRequestOptionsFromJSON` take, and what `toJSON` of a credential answers.
+ * The JSON forms of WebAuthn Level 3: arguments of `PublicKeyCredential.parseCreationOptionsFromJSON` and
+ * `parseRequestOptionsFromJSON`, and results of a credential's `toJSON`.
  */
 
-/** Bytes in base64url without padding, so many at the most. */
+/** At most `maxBytes` bytes in base64url without padding. */
 const bytes = (maxBytes: number) =>
   z
     .string()
@@ -25,8 +25,8 @@ const credentialId = bytes(CREDENTIAL_ID_BYTES_MAX);
 const transports = z.array(z.string().regex(/^[a-z0-9-]{1,32}$/)).max(TRANSPORTS_MAX);
 
 /**
- * A browser makes this object, and newer ones put more into it: what is not named here is let through and not read, the
- * one exception to the rule that unknown fields are refused. Nothing in it can be misspelt by the client that sends it on.
+ * Browsers create this object, and newer ones add fields. Unknown fields are accepted and ignored, the one exception to
+ * the rule that they are refused: the client only forwards the object, so nothing can be misspelt.
  */
 const credential = { id: credentialId, rawId: credentialId, type: z.literal("public-key") };
 

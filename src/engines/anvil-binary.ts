@@ -3,22 +3,21 @@ import { EngineError } from "./errors.ts";
 import { probeVersion } from "./probe.ts";
 import type { Engine } from "./resolver.ts";
 
-/** The line whose state files, flags and JSON-RPC we know. */
+/** Oldest supported version: its state files, flags and JSON-RPC are known to work. */
 const LEAST_VERSION = [1, 7] as const;
 
-/** The architectures as the package's publisher calls them. */
+/** Architectures as named by the package's publisher. */
 const ARCHITECTURES: Readonly<Record<string, string>> = { x64: "amd64", arm64: "arm64" };
 
 /**
- * The program inside the package for this system, an optional dependency of `@foundry-rs/anvil`. Null where npm has
- * installed none. The package's own launcher is passed over: it is a Node process around the program, which would
- * have to be ended too.
+ * Returns the program for this system inside the optional dependency of `@foundry-rs/anvil`; null if npm has installed
+ * none. Bypasses the package's own launcher, a Node process around the program that would have to be ended too.
  */
 function packagedAnvil(): string | null {
   const arch = ARCHITECTURES[process.arch] ?? process.arch;
   const own = createRequire(import.meta.url);
   try {
-    // resolved from the package that depends on it: only there is it sure to be found
+    // resolved from the package that depends on it: found reliably only from there
     const dependent = createRequire(own.resolve("@foundry-rs/anvil/package.json"));
     return dependent.resolve(`@foundry-rs/anvil-${process.platform}-${arch}/bin/anvil`);
   } catch {
@@ -26,7 +25,7 @@ function packagedAnvil(): string | null {
   }
 }
 
-/** anvil, the local chain. Its address is a JSON-RPC endpoint in EVM_RPC_URL, of any chain. */
+/** anvil, the local chain. Its address, in EVM_RPC_URL, is the JSON-RPC endpoint of any chain. */
 export const ANVIL: Engine<string> = {
   name: "anvil",
   variable: "ANVIL_BINARY",
@@ -37,7 +36,7 @@ export const ANVIL: Engine<string> = {
     const url = env["EVM_RPC_URL"] ?? "";
     if (url === "") return null;
     if (/^https?:$/.test(URL.parse(url)?.protocol ?? "")) return url;
-    // the value is not repeated: it may hold a provider's key
+    // the value is not repeated: it may contain a provider's key
     throw new EngineError("CONFIG", "EVM_RPC_URL is not an address that begins with http:// or https://.");
   },
   packaged: packagedAnvil,

@@ -8,14 +8,14 @@ import type { OnProgress } from "./progress.ts";
 import type { EngineSpec } from "./supervisor.ts";
 import { runTool } from "./tools.ts";
 
-/** anvil's own chain id, which wallets know for a local chain. */
+/** anvil's default chain id, which wallets know as a local chain. */
 export const LOCAL_CHAIN_ID = 31_337;
 const STOP_GRACE_MS = 10_000;
 const POLL_INTERVAL_MS = 40;
 const READ_TIMEOUT_MS = 60_000;
-/** Past states that calls may ask for. Unless it is bounded, anvil writes old ones into the user's home folder. */
+/** Maximum past states available to calls. Without a limit, anvil writes old states into the user's home folder. */
 const PAST_STATES_MAX = 256;
-/** anvil writes its state now and then too, unasked and not atomically: a year is never. */
+/** anvil also writes its state periodically, and not atomically: an interval of a year disables that. */
 const NEVER_SECONDS = 31_536_000;
 
 async function waitUntilItAnswers(rpcUrl: string, signal: AbortSignal): Promise<void> {
@@ -43,8 +43,8 @@ export interface AnvilOptions {
 }
 
 /**
- * Has this very anvil read a state file, without starting a chain: it reads its arguments, files included, before it runs the
- * harmless command. Null if it accepts the file, or if that is unknown.
+ * Returns why this anvil refuses a state file, without starting a chain: it reads its arguments, files included, before
+ * it runs the harmless command. Null if it accepts the file, or if that is unknown.
  */
 async function refusal({ binary, env }: AnvilOptions, file: string): Promise<string | null> {
   try {
@@ -59,14 +59,14 @@ async function refusal({ binary, env }: AnvilOptions, file: string): Promise<str
   }
 }
 
-/** anvil on loopback, on the newest state that it left or that was saved; ready once its chain id answers. */
+/** anvil on loopback, with the newest state that it wrote or that was saved. Ready once its chain id answers. */
 export const anvilSpec = (options: AnvilOptions): EngineSpec => ({
   name: "anvil",
   binary: options.binary,
   args: [
     ["--host", options.at.host, "--port", String(options.at.port)],
     ["--chain-id", String(LOCAL_CHAIN_ID), "--quiet"],
-    // This flag checks neither Host nor the Origin of WebSockets, so it is not enough against web pages: see
+    // This flag checks neither Host nor the Origin of WebSockets, so it does not suffice against web pages: see
     // loopback-guard.ts.
     ["--no-cors"],
     ["--prune-history", String(PAST_STATES_MAX), "--transaction-block-keeper", String(BLOCKS_RETAINED)],

@@ -17,15 +17,15 @@ const relativePathSchema = z
 
 const manifestSchema = z.strictObject({
   executable: relativePathSchema,
-  /** SHA-256 of every file, by its path inside the entry. */
+  /** SHA-256 of every file, keyed by path inside the entry. */
   files: z.record(relativePathSchema, sha256Schema),
 });
 type Manifest = z.infer<typeof manifestSchema>;
 
-/** Digests known beforehand, by path inside the entry. What is not named here is trusted as first fetched. */
+/** Known digests, keyed by path inside the entry. Unlisted files are trusted as first fetched. */
 export type PinnedDigests = Readonly<Record<string, string>>;
 
-/** The folder for what is fetched: `agent-spending-control` in XDG_CACHE_HOME or ~/.cache. */
+/** Returns the folder for fetched programs: `agent-spending-control` in XDG_CACHE_HOME or ~/.cache. */
 export function cacheFolder(env: NodeJS.ProcessEnv): string {
   const xdg = env["XDG_CACHE_HOME"];
   const base =
@@ -44,7 +44,7 @@ async function listFiles(folder: string): Promise<readonly string[]> {
 const mismatch = (file: string, expected: string, actual: string): EngineError =>
   new EngineError("FETCH_FAILED", `${file} has SHA-256 ${actual}, not ${expected}`);
 
-/** Throws EngineError FETCH_FAILED unless each pinned file is there with its digest. */
+/** Throws EngineError FETCH_FAILED unless each pinned file exists with its digest. */
 export function checkPinned(files: Readonly<Record<string, string>>, pinned: PinnedDigests): void {
   for (const [file, expected] of Object.entries(pinned)) {
     const actual = files[file];
@@ -67,10 +67,10 @@ async function readManifest(entry: string): Promise<Manifest | null> {
 export type Cached =
   | { readonly state: "present"; readonly path: string }
   | { readonly state: "absent" }
-  /** Altered or damaged since it was fetched: never used. */
+  /** Altered or damaged since it was fetched, and never used. */
   | { readonly state: "refused"; readonly reason: string };
 
-/** Looks up what an earlier run fetched, and checks every file of it against its SHA-256. */
+/** Looks up an earlier run's download, and verifies every file against its SHA-256. */
 export async function findCached(entry: string, pinned: PinnedDigests): Promise<Cached> {
   try {
     const manifest = await readManifest(entry);
@@ -88,11 +88,11 @@ export async function findCached(entry: string, pinned: PinnedDigests): Promise<
 }
 
 /**
- * Fetches into a temporary folder beside `entry`, checks the pinned digests, records all of them, and puts the whole
- * in place with one rename, so that an entry is there entirely or not at all. The caller holds the cache's lock.
- *
- * `fetch` returns the executable's path inside the folder. Throws what `fetch` throws, or EngineError FETCH_FAILED if
- * a digest is not the pinned one; nothing is kept then.
+ * Fetches into a temporary folder beside `entry`, checks the pinned digests, records the digests of all files, and
+ * moves the whole into place with one rename, so that an entry exists completely or not at all. The caller must hold
+ * the cache's lock.
+ * `fetch` returns the executable's path inside the folder. Throws what `fetch` throws, or EngineError FETCH_FAILED if a
+ * digest is not the pinned one; nothing is kept then.
  */
 export async function install(
   entry: string,
@@ -118,7 +118,9 @@ export async function install(
   }
 }
 
-/** Removes what killed fetches left behind. The caller holds the cache's lock, so no other process is at it now. */
+/**
+ * Removes the leftovers of killed downloads. The caller must hold the cache's lock, so no other process is downloading.
+ */
 export async function removePartials(folder: string): Promise<void> {
   for (const name of await readdir(folder)) {
     if (name.startsWith(PARTIAL_PREFIX)) await rm(path.join(folder, name), { recursive: true, force: true });

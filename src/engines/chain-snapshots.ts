@@ -8,13 +8,13 @@ import { reasonOf } from "./errors.ts";
 import type { OnProgress } from "./progress.ts";
 
 export const SNAPSHOT_INTERVAL_MS = 2_000;
-/** Snapshots take a tenth of the time at most, however large the chain has become. */
+/** Ratio of pause to duration: snapshots take at most a tenth of the time, however large the chain. */
 const PAUSE_PER_SNAPSHOT = 10;
 const RESUME_TRIES_MAX = 5;
 const RETRY_PAUSE_MS = 100;
 /**
- * Maximum tries of the last snapshot: what is missing in it is lost, but for what anvil writes at its end. Bounded,
- * so that a chain that hangs does not hold up the stop for long.
+ * Maximum attempts at the last snapshot. Blocks missing from it are lost unless anvil writes them at its end. Limited,
+ * so that a hanging chain does not delay the stop for long.
  */
 const LAST_TRIES_MAX = 3;
 const LAST_TRY_AFTER_MAX_MS = 2_000;
@@ -31,17 +31,17 @@ export interface SnapshotOptions {
 }
 
 /**
- * Saves the local chain's state every few seconds in which a block was mined, so that a killed anvil comes back with
- * what it knew then. anvil keeps everything in memory; what it can write by itself is neither atomic nor, under load,
- * of one moment.
+ * Saves the local chain's state every few seconds in which a block was mined, so that a killed anvil restarts with that
+ * state. anvil keeps everything in memory; the state that it writes itself is neither atomic nor, under load,
+ * consistent.
  */
 export class ChainSnapshots {
   readonly #options: SnapshotOptions;
   readonly #stopping = new AbortController();
-  /** The newest block of the last snapshot. */
+  /** Hash of the newest block in the last snapshot. */
   #saved: string;
   #said = "";
-  /** Whether we have stopped the mining, and could not let it go on. */
+  /** Whether this class has stopped the mining and failed to resume it. */
   #holdsMining = false;
   readonly #running: Promise<void>;
 
@@ -51,12 +51,12 @@ export class ChainSnapshots {
     this.#running = this.#run();
   }
 
-  /** Begins with a chain as it was loaded: until its next block there is nothing to save. */
+  /** Starts with a freshly loaded chain: there is nothing to save until its next block. */
   static async start(options: SnapshotOptions): Promise<ChainSnapshots> {
     return new ChainSnapshots(options, await newestBlock(options.rpcUrl));
   }
 
-  /** Takes a last one, unless nothing has changed, and no more. */
+  /** Takes a last snapshot if anything has changed, and stops. */
   async stop(): Promise<void> {
     this.#stopping.abort();
     await this.#running;
@@ -88,7 +88,7 @@ export class ChainSnapshots {
     }
   }
 
-  /** False once it is to stop. */
+  /** Resolves to false once the snapshots are stopped. */
   async #pause(ms: number): Promise<boolean> {
     try {
       await sleep(ms, undefined, { signal: this.#stopping.signal });
@@ -98,7 +98,7 @@ export class ChainSnapshots {
     }
   }
 
-  /** Says each reason once, not every two seconds. */
+  /** Reports each reason once rather than every two seconds. */
   #say(reason: string): void {
     if (reason === this.#said) return;
     this.#said = reason;
@@ -114,13 +114,14 @@ export class ChainSnapshots {
   }
 
   /**
-   * anvil reads what it dumps in several steps and mines meanwhile: a transaction's effect without the transaction
-   * would be saved. So the mining is stopped; the block mined then waits for the one that was in the making.
+   * Dumps a consistent state. anvil reads its state in several steps and mines meanwhile, which would save a
+   * transaction's effect without the transaction. So mining is stopped; the extra block mined then waits for one in
+   * progress.
    */
   async #atOneMoment(): Promise<Dump> {
     const { rpcUrl } = this.#options;
     const isMining = (await callRpc(rpcUrl, "anvil_getAutomine")) === true;
-    // A debugger or an operator who has stopped it controls it, and wants no block.
+    // A debugger or an operator has stopped the mining, and wants no block.
     if (!isMining && !this.#holdsMining) return dump(rpcUrl);
     try {
       this.#holdsMining = true;
@@ -139,7 +140,7 @@ export class ChainSnapshots {
         this.#holdsMining = false;
         return;
       } catch (error) {
-        // An anvil that has ended comes back with its mining on.
+        // An anvil that has ended restarts with mining on.
         if (tries >= RESUME_TRIES_MAX) throw error;
         await sleep(RETRY_PAUSE_MS);
       }
@@ -149,7 +150,7 @@ export class ChainSnapshots {
 
 interface Dump {
   readonly newest: string;
-  /** Gzipped JSON, after 0x. */
+  /** Hexadecimal of gzipped JSON, with the prefix 0x. */
   readonly hex: string;
 }
 

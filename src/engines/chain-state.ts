@@ -6,15 +6,15 @@ import { hasErrorCode } from "../lib/error-code.ts";
 import type { OnProgress } from "./progress.ts";
 
 /**
- * Blocks of which the local chain keeps transactions and receipts; older ones are dropped, so that a dump stays small.
- * A payment takes about 10 kB of a dump, so this is 50 MB and a quarter of a second at most.
+ * Number of blocks whose transactions and receipts the local chain keeps; older ones are dropped to keep a dump small.
+ * A payment takes about 10 kB of a dump, so this is at most 50 MB and a quarter of a second.
  */
 export const BLOCKS_RETAINED = 5_000;
 
 /** Folder of the local chain's state, inside DATA_DIR. */
 export const chainFolder = (dataDir: string): string => path.join(dataDir, "chain");
 
-/** File that anvil writes itself on SIGTERM. It does not write atomically: only one that is whole is used. */
+/** File that anvil itself writes on SIGTERM, not atomically: only a complete one is used. */
 export const exitStateFile = (folder: string): string => path.join(folder, "state.exit.json");
 const snapshotFile = (folder: string): string => path.join(folder, "state.json");
 const previousFile = (folder: string): string => path.join(folder, "state.previous.json");
@@ -24,7 +24,7 @@ const hexNumber = z
   .regex(/^0x[0-9a-f]+$/i)
   .transform(Number);
 
-/** The parts of anvil's state file that show whether it is complete. The rest stays as it is. */
+/** Fields of anvil's state file that show whether the file is complete. The other fields stay as they are. */
 const stateSchema = z.object({
   best_block_number: z.int(),
   blocks: z.array(z.looseObject({ header: z.looseObject({ number: hexNumber }) })),
@@ -35,7 +35,9 @@ const stateSchema = z.object({
 });
 type ChainState = z.infer<typeof stateSchema>;
 
-/** Null if the blocks are whole, else what is wrong with them. anvil refuses to start without its newest block. */
+/**
+ * Returns what is wrong with the blocks, or null if they are complete. anvil refuses to start without its newest block.
+ */
 function brokenChain({ best_block_number: best, blocks, transactions }: ChainState): string | null {
   const newest = blocks.reduce((highest, { header }) => Math.max(highest, header.number), -1);
   if (newest !== best) return `its newest block is ${String(newest)}, not ${String(best)}`;
@@ -44,8 +46,8 @@ function brokenChain({ best_block_number: best, blocks, transactions }: ChainSta
 }
 
 /**
- * Whether accounts show the effect of a transaction that is missing. anvil reads blocks, transactions and accounts one
- * after the other while it goes on mining, so what it writes by itself may be torn; a dump that we take is not.
+ * Whether accounts show the effect of a missing transaction. anvil reads blocks, transactions and accounts one after
+ * another while it goes on mining, so the state that it writes itself may be torn; a dump taken by the service is not.
  */
 function isTorn({ accounts, transactions }: ChainState): boolean {
   const nextNonces = new Map<string, number>();
@@ -74,7 +76,9 @@ async function writeWhole(file: string, content: Uint8Array | string): Promise<v
   }
 }
 
-/** Makes a whole file the newest state. At each moment the newest one is either `state.json` or the previous one. */
+/**
+ * Makes a complete file the newest state. At every moment the newest state is either `state.json` or the previous file.
+ */
 async function promote(folder: string, file: string): Promise<void> {
   await rename(snapshotFile(folder), previousFile(folder)).catch((error: unknown) => {
     if (!hasErrorCode(error, "ENOENT")) throw error;
@@ -83,21 +87,21 @@ async function promote(folder: string, file: string): Promise<void> {
   await syncFolder(folder);
 }
 
-/** Saves a dump so that a reader, after whatever crash, finds this one or the one before, never half of one. */
+/** Saves a dump so that after any crash a reader finds this dump or the previous one, never a partial file. */
 export async function saveState(folder: string, state: Uint8Array | string): Promise<void> {
   const temporary = path.join(folder, "state.new.json");
   await writeWhole(temporary, state);
   await promote(folder, temporary);
 }
 
-/** Tells why anvil's own reader refuses a file; null if it takes it. */
+/** Returns why anvil's own reader refuses a file; null if it accepts the file. */
 export type Examine = (file: string) => Promise<string | null>;
 
 export interface StateOptions {
   readonly folder: string;
   readonly examine: Examine;
   readonly onProgress: OnProgress;
-  /** Number of blocks that an old state is cut down to. */
+  /** Number of blocks to which an old state is pruned. */
   readonly blocksRetained?: number;
 }
 
@@ -122,8 +126,8 @@ async function inspect(file: string, examine: Examine): Promise<Inspected> {
 const listsSchema = z.looseObject({ blocks: z.array(z.unknown()), transactions: z.array(z.unknown()) });
 
 /**
- * Drops old blocks with their transactions, but for the first one, if twice too many have gathered: anvil itself never
- * drops a block's header. Accounts and contracts stay as they are.
+ * Drops old blocks, except the first, and their transactions once there are twice too many: anvil itself never drops a
+ * block's header. Accounts and contracts stay unchanged.
  */
 async function prune(
   { blocksRetained = BLOCKS_RETAINED, folder }: StateOptions,
@@ -149,7 +153,7 @@ async function quarantine(file: string, reason: string, onProgress: OnProgress):
   onProgress(`anvil: ${file} cannot be used (${reason}); it is renamed to ${path.basename(quarantined)}`);
 }
 
-/** Takes the state that anvil wrote on SIGTERM, which is newer than any snapshot of the same run. */
+/** Adopts the state that anvil wrote on SIGTERM, which is newer than any snapshot of the same run. */
 async function takeExitState({ examine, folder, onProgress }: StateOptions): Promise<void> {
   const file = exitStateFile(folder);
   const found = await inspect(file, examine);
@@ -160,8 +164,8 @@ async function takeExitState({ examine, folder, onProgress }: StateOptions): Pro
 }
 
 /**
- * Finds the newest state that anvil can load, or null for an empty chain: what it wrote when it ended, the last
- * snapshot, the one before. What cannot be used is set aside, with a line that says why. Called while no anvil runs.
+ * Returns the newest state that anvil can load: its exit state, the last snapshot, or the previous one; null for an
+ * empty chain. Unusable files are set aside, with a line that says why. Must not be called while anvil runs.
  */
 export async function newestState(options: StateOptions): Promise<string | null> {
   const { examine, folder, onProgress } = options;
@@ -184,7 +188,7 @@ export async function newestState(options: StateOptions): Promise<string | null>
   return null;
 }
 
-/** Restores the previous state, so that the next snapshot does not take the place of the only one there is. */
+/** Restores the previous state, so that the next snapshot does not replace the only one. */
 async function restorePrevious(folder: string): Promise<void> {
   await rename(previousFile(folder), snapshotFile(folder));
   await syncFolder(folder);

@@ -8,31 +8,34 @@ import { effectiveUserOf, endProcess, listProcesses } from "./processes.ts";
 import { lockHolder, type ProcessLock, takeLock } from "./process-lock.ts";
 import type { OnProgress } from "./progress.ts";
 
-/** A service that got SIGTERM may still be stopping. */
+/** Wait for a service that got SIGTERM and may still be stopping. */
 const LOCK_WAIT_MS = 1_000;
-/** A guardian ends its engine in less than 2 seconds after the service died. */
+/** A guardian ends its engine in less than 2 seconds after the service has died. */
 const ORPHAN_GRACE_MS = 4_000;
 
-/** File that shows that a folder has been a DATA_DIR before. */
+/** Marks a folder as having been a DATA_DIR before. */
 const LOCK = "lock";
 
 const lockFolder = (dataDir: string): string => path.join(dataDir, LOCK);
 
-/** The pid of the live service that holds the DATA_DIR, or null. */
+/** Returns the pid of the live service that holds the DATA_DIR, or null. */
 export const dataDirHolder = (dataDir: string): Promise<number | null> => lockHolder(lockFolder(dataDir));
 
-/** The dev server gives its file's name to SQLite as part of a URI, unescaped: it would write to another place. */
+/**
+ * Characters that a DATA_DIR must not contain: the dev server passes its file's name to SQLite in a URI, unescaped, and
+ * would write to another place.
+ */
 const UNBEARABLE = /[?#%]/;
 
 export interface HeldDataDir {
-  /** Absolute, without symbolic links: the engines' command lines are recognized by it. */
+  /** Absolute, without symbolic links: the engines' command lines are recognized by this path. */
   readonly path: string;
   release(): Promise<void>;
 }
 
 /**
- * Makes the DATA_DIR ready and takes it for this process, until `release` or the process's death, kill -9 included.
- * Throws EngineError DATA_DIR if it cannot be written or another live service holds it.
+ * Prepares the DATA_DIR and holds it for this process until `release` or the process's death, kill -9 included. Throws
+ * EngineError DATA_DIR if it cannot be written or another live service holds it.
  */
 export async function holdDataDir(dataDir: string): Promise<HeldDataDir> {
   let folder: string;
@@ -68,13 +71,10 @@ export async function holdDataDir(dataDir: string): Promise<HeldDataDir> {
 const OWNER_ONLY_FOLDER = 0o700;
 const OTHERS = 0o077;
 
-/** Files that are read or written by name in a DATA_DIR. Others, or another user's, are not the service's own. */
+/** Files that are read or written by name in a DATA_DIR and must belong to the service's user. */
 const OURS = [".", LOCK, "logs", "logs/service.log", "master.key", "mongodb.key", "runtime.json"] as const;
 
-/**
- * Refuses a folder of another user, who can open it again, or has put there what they know already. Throws
- * EngineError DATA_DIR.
- */
+/** Throws EngineError DATA_DIR for a folder or file of another user, who could open it or know its content. */
 async function refuseForeign(folder: string): Promise<void> {
   const user = process.geteuid?.();
   for (const name of OURS) {
@@ -103,15 +103,12 @@ async function lstatIfThere(file: string) {
   }
 }
 
-/**
- * Files that may be in a folder that is about to become a DATA_DIR: the service's log is open by then, and a volume
- * has a folder of its own.
- */
+/** Files allowed in a future DATA_DIR: the service's log is already open, and a volume has its own folder. */
 const OF_A_NEW_ONE: ReadonlySet<string> = new Set(["logs", "lost+found"]);
 
 /**
- * Takes a folder that others could look into away from them. One that is also for something else, as `/tmp` is, is not ours
- * to close. Throws EngineError DATA_DIR.
+ * Closes a folder that other users could read. Throws EngineError DATA_DIR for a folder that is also used for something
+ * else, such as `/tmp`, which the service must not close.
  */
 async function closeToOthers(folder: string): Promise<void> {
   const { mode } = await stat(folder);
@@ -126,7 +123,7 @@ async function closeToOthers(folder: string): Promise<void> {
   await chmod(folder, OWNER_ONLY_FOLDER);
 }
 
-/** Parts of command lines that only our engines on this DATA_DIR have. */
+/** Parts of command lines that only this service's engines on this DATA_DIR have. */
 export interface EngineTraces {
   readonly mongodbFolder: string;
   readonly temporalDatabase: string;
@@ -135,7 +132,7 @@ export interface EngineTraces {
 }
 
 function engineOf(commandLine: string, traces: EngineTraces): string | null {
-  // The guardians carry the same arguments. They end with their engines.
+  // The guardians carry the same arguments, and end with their engines.
   if (commandLine.startsWith("/bin/sh -c ")) return null;
   if (commandLine.includes(` --dbpath ${traces.mongodbFolder} --bind_ip ${LOOPBACK} `)) return "mongod";
   if (commandLine.includes(` --db-filename ${traces.temporalDatabase} --namespace `)) return "temporal";
@@ -145,11 +142,10 @@ function engineOf(commandLine: string, traces: EngineTraces): string | null {
 }
 
 /**
- * Ends the engines that a service that died left on this DATA_DIR, dying ones included, so that nothing else is at
- * the files. Found by their command lines, not by recorded pids: a pid may be another's by now, and a service can die
- * before it has recorded any. The caller holds the DATA_DIR, so no live service owns them. Other users' processes may have
- * any command line they like, and are none of ours.
- *
+ * Ends engines that a dead service left on this DATA_DIR, including dying ones, so that no other process uses the
+ * files. Engines are found by command line rather than by recorded pid: a pid may have been reused, and a service can
+ * die before recording any. The caller must hold the DATA_DIR, so no live service owns the engines. Other users'
+ * processes are ignored, since they may have any command line.
  * Throws EngineError DATA_DIR if one cannot be ended.
  */
 export async function endOrphans(traces: EngineTraces, onProgress: OnProgress): Promise<void> {
@@ -164,7 +160,7 @@ export async function endOrphans(traces: EngineTraces, onProgress: OnProgress): 
   );
 }
 
-/** Whether a process has ended, or can't be signalled and so belongs to another user by now. */
+/** Whether a process has ended, or cannot be signalled and so now belongs to another user. */
 async function endedOrNotOurs(pid: number): Promise<boolean> {
   try {
     return await endProcess(pid, ORPHAN_GRACE_MS);

@@ -5,11 +5,11 @@ import { pipeline } from "node:stream/promises";
 import { EngineError, reasonOf } from "./errors.ts";
 
 export interface DownloadLimits {
-  /** Maximum time until the answer's headers are there. */
+  /** Maximum time until the headers arrive. */
   readonly connectTimeoutMs: number;
-  /** Maximum time without a single byte. */
+  /** Maximum time without a byte. */
   readonly stallTimeoutMs: number;
-  /** Maximum time for the whole of it. */
+  /** Maximum time for the whole download. */
   readonly overallTimeoutMs: number;
   readonly bytesMax: number;
 }
@@ -23,7 +23,7 @@ export const DOWNLOAD_LIMITS: DownloadLimits = {
 
 const TEXT_BYTES_MAX = 65_536;
 
-/** Aborts when no data arrives for a while, or when the whole takes too long. */
+/** Aborts when no data arrives for a while, or when the whole download takes too long. */
 class Watchdog {
   readonly #controller = new AbortController();
   readonly #host: string;
@@ -91,7 +91,7 @@ async function* bytesOf(
 }
 
 /**
- * Downloads to a file. Gives up on a host that does not answer, stalls or never ends, within the limits; throws
+ * Downloads to a file. Gives up within the limits on a host that does not answer, stalls or never ends; throws
  * EngineError FETCH_FAILED. The caller checks the digest.
  */
 export async function downloadFile(
@@ -111,7 +111,6 @@ export async function downloadText(url: URL, limits: DownloadLimits = DOWNLOAD_L
 
 const READ_CHUNK_BYTES = 1_048_576;
 
-/** The SHA-256 of a file, in lower-case hexadecimal. */
 export async function sha256OfFile(file: string): Promise<string> {
   const hash = createHash("sha256");
   await pipeline(createReadStream(file, { highWaterMark: READ_CHUNK_BYTES }), hash);

@@ -11,8 +11,8 @@ const PASSED_ON = [
 ] as const;
 
 /**
- * Environment of an engine: what a program needs to run, and no more. So no secret of ours reaches it, and none of a
- * person's own settings (TEMPORAL_*, GODEBUG, ...) changes how it behaves here.
+ * Returns the environment of an engine, limited to the variables that a program needs to run. So no secret of the
+ * service reaches the engine, and none of a person's own settings (TEMPORAL_*, GODEBUG, ...) changes its behaviour.
  */
 export function childEnvironment(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   const passed: NodeJS.ProcessEnv = {};

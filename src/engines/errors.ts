@@ -1,16 +1,15 @@
 import { PlainError } from "../lib/plain-error.ts";
 
-/** Cause of an error, for callers and tests; the person reads the message. */
+/** Cause of an error, for callers and tests; people read the message. */
 export type EngineErrorCode =
-  /** A setting or file of ours is malformed or incomplete. */
+  /** A setting or a file of the service is malformed or incomplete. */
   | "CONFIG"
   /** DATA_DIR cannot be written, or another live service holds it. */
   | "DATA_DIR"
-  /** Another program listens on the port. */
   | "PORT_TAKEN"
-  /** A binary named in the environment is missing, not executable, too old or ends at once. */
+  /** A binary named in the environment is missing, not executable, too old, or ends at once. */
   | "BINARY_BROKEN"
-  /** Sources gave no binary. */
+  /** No source has a binary. */
   | "NO_SOURCE"
   /** A download or a build failed, or its SHA-256 is not the expected one. */
   | "FETCH_FAILED"
@@ -20,8 +19,8 @@ export type EngineErrorCode =
 const MESSAGE_CHARS_MAX = 2_000;
 
 /**
- * Makes text from outside (a log line, a tool's output) fit for one line: control characters and line breaks become
- * spaces, so that it can neither forge a log line nor steer a terminal.
+ * Turns outside text (a log line, a tool's output) into one line: control characters and line breaks become spaces, so
+ * that the text can neither forge a log line nor control a terminal.
  */
 export function oneLine(text: string, charsMax: number = MESSAGE_CHARS_MAX): string {
   const flat = text
@@ -43,10 +42,10 @@ export class EngineError extends PlainError {
   }
 }
 
-/** The one-line reason of whatever was thrown. */
+/** Returns a one-line reason for any thrown value. */
 export const reasonOf = (error: unknown): string => {
   if (!(error instanceof Error)) return oneLine(String(error));
-  // an EngineError has said in its message what it was caused by
+  // an EngineError's message already includes its cause
   const cause = error.cause instanceof Error && !(error instanceof EngineError);
   const text = error.message === "" ? error.name : error.message;
   return oneLine(cause ? `${text}: ${reasonOf(error.cause)}` : text);

@@ -7,7 +7,7 @@ import { runTool } from "./tools.ts";
 
 const EXTRACT_TIMEOUT_MS = 120_000;
 
-/** Moves the one file of that path's ending out of an unpacked tree, and drops the rest of the tree. */
+/** Moves the file whose path has the given ending out of an unpacked tree, and removes the tree. */
 export async function keepOnly(tree: string, ending: string, target: string): Promise<void> {
   const files = await readdir(tree, { recursive: true });
   const found = files.find((file) => file === ending || file.endsWith(`/${ending}`));
@@ -17,16 +17,15 @@ export async function keepOnly(tree: string, ending: string, target: string): Pr
 }
 
 export interface ArchiveRequest {
-  /** A .tar.gz. */
+  /** A .tar.gz file. */
   readonly url: URL;
-  /** Address of the publisher's SHA-256, if there is one. */
   readonly sha256Url?: URL;
-  /** The executable inside, by the ending of its path. */
+  /** Ending of the executable's path in the archive. */
   readonly member: string;
   readonly executable: string;
 }
 
-/** Downloads a .tar.gz, checks it against the publisher's SHA-256 if there is one, and keeps one file of it. */
+/** Downloads a .tar.gz, verifies it against the publisher's SHA-256 if published, and keeps one of its files. */
 export async function fetchArchive(
   folder: string,
   request: ArchiveRequest,

@@ -5,11 +5,10 @@ import { lastWords, openLog } from "./log-file.ts";
 import { signalProcess } from "./processes.ts";
 
 /**
- * Runs an engine and never outlives its parent.
- *
- * Its standard input is a pipe whose other end only the service holds, and the kernel closes that end however the service dies.
- * A child of this shell waits for it and then ends the engine: SIGTERM, and SIGKILL after 1.5 seconds. It writes the engine's own
- * pid to descriptor 3. It ends when the engine ends, with its status.
+ * Runs an engine that never outlives its parent.
+ * Its standard input is a pipe whose other end only the service holds, and the kernel closes that end however the
+ * service dies. A child of this shell waits for that and then ends the engine: SIGTERM, and SIGKILL after 1.5 seconds.
+ * The shell writes the engine's pid to descriptor 3, and ends when the engine does, with the engine's status.
  */
 const GUARDIAN_SCRIPT = `
 exec 4<&0 </dev/null
@@ -36,7 +35,7 @@ exit "$status"
 `;
 
 export interface Launch {
-  /** Name for messages: "mongod". */
+  /** Name in messages: "mongod". */
   readonly name: string;
   readonly binary: string;
   readonly args: readonly string[];
@@ -45,11 +44,11 @@ export interface Launch {
 }
 
 export interface GuardedProcess {
-  /** The engine's own, not the guardian's. */
+  /** The engine's pid, not the guardian's. */
   readonly pid: number;
-  /** Resolves when it has ended, with one line that says how. */
+  /** Resolves when the engine has ended, with one line that says how. */
   readonly ended: Promise<string>;
-  /** Does nothing once it has ended: its pid may be another's by then. */
+  /** Sends a signal, unless the engine has ended: its pid may have been reused. */
   signal(signal: NodeJS.Signals): void;
 }
 
@@ -70,8 +69,8 @@ function howItEnded(code: number | null, signal: NodeJS.Signals | null): string 
 }
 
 /**
- * Starts an engine under its guardian, in a session of its own: Ctrl-C in the terminal reaches the service alone,
- * which ends its engines after it has drained. Throws EngineError START_FAILED if it cannot be started at all.
+ * Starts an engine under its guardian, in a session of its own: Ctrl-C in the terminal reaches only the service, which
+ * ends its engines after draining. Throws EngineError START_FAILED if it cannot be started at all.
  */
 export async function startGuarded(launch: Launch): Promise<GuardedProcess> {
   const log = await openLog(launch.logFile);
@@ -91,7 +90,7 @@ export async function startGuarded(launch: Launch): Promise<GuardedProcess> {
     const failed = new Promise<never>((_resolve, reject) => {
       child.once("error", reject);
     });
-    // without a listener a write error (nothing is ever written) would end the service
+    // without a listener, an error of the pipe (to which nothing is ever written) would end the service
     child.stdin?.on("error", () => undefined);
     const pidPipe = child.stdio[3];
     if (pidPipe === null || pidPipe === undefined || !("read" in pidPipe)) throw new Error("no pipe");

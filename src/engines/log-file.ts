@@ -9,7 +9,7 @@ const TAIL_BYTES_MAX = 65_536;
 
 export interface LogFile {
   readonly handle: FileHandle;
-  /** Start of this run's lines. */
+  /** Offset of this run's first line. */
   readonly from: number;
 }
 
@@ -21,10 +21,10 @@ async function sizeOf(file: string): Promise<number> {
   }
 }
 
-/** Never what a link leads to. */
+/** Flags that never follow a symbolic link. */
 const APPEND = constants.O_APPEND | constants.O_CREAT | constants.O_WRONLY | constants.O_NOFOLLOW;
 
-/** Opens an engine's log for appending; a long one is put aside as `<file>.1` first, so two are kept at most. */
+/** Opens an engine's log for appending. A long log is first renamed to `<file>.1`, so that at most two are kept. */
 export async function openLog(file: string): Promise<LogFile> {
   if ((await sizeOf(file)) > ROTATE_BYTES) await rename(file, `${file}.1`);
   return { handle: await open(file, APPEND, 0o600), from: await sizeOf(file) };
@@ -36,7 +36,7 @@ const mongodLineSchema = z.object({
   attr: z.unknown().optional(),
 });
 
-/** mongod's lines are JSON, most of them of no interest; those of severity E and F show why it ended. */
+/** Returns mongod's reason for ending: of its JSON lines, those of severity E and F show it. */
 function mongodReason(lines: readonly string[]): string | null {
   for (const line of lines.toReversed()) {
     if (!line.startsWith("{")) continue;
@@ -51,7 +51,7 @@ function mongodReason(lines: readonly string[]): string | null {
   return null;
 }
 
-/** The line written since `from` that best explains why an engine ended. */
+/** Returns the line written since `from` that best explains why an engine ended. */
 export async function lastWords(file: string, from: number): Promise<string> {
   try {
     return await MEANINGFUL(file, from);

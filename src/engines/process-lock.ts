@@ -7,7 +7,7 @@ import { isAlive, startMarker } from "./processes.ts";
 
 const RETRY_MIN_MS = 20;
 const RETRY_SPREAD_MS = 80;
-/** Contenders that see one another all withdraw, so a lock that looks held is tried for this long at least. */
+/** Minimum time to try for a lock that looks held, since contenders that see one another all withdraw. */
 const CONTENTION_MS = 500;
 
 export interface ProcessLock {
@@ -26,7 +26,7 @@ function parseClaim(file: string): Claim | null {
   return { file, pid: Number(match[1]), marker: match[2] };
 }
 
-/** The claims of processes that still run. Those of ended ones are removed: their names never come again. */
+/** Returns the claims of running processes. Removes the claims of ended ones, whose names never recur. */
 async function liveClaims(folder: string): Promise<readonly Claim[]> {
   const live: Claim[] = [];
   for (const file of await readdir(folder)) {
@@ -38,7 +38,7 @@ async function liveClaims(folder: string): Promise<readonly Claim[]> {
   return live;
 }
 
-/** The pid of the live process that holds the lock, or null. */
+/** Returns the pid of the live process that holds the lock, or null. */
 export async function lockHolder(folder: string): Promise<number | null> {
   try {
     return (await liveClaims(folder))[0]?.pid ?? null;
@@ -48,22 +48,20 @@ export async function lockHolder(folder: string): Promise<number | null> {
 }
 
 export interface LockOptions {
-  /** Maximum wait for a holder to let go. */
+  /** Maximum wait for a holder to release the lock. */
   readonly waitMs: number;
-  /** The error when it did not. */
+  /** Returns the error for a lock that stays held. */
   held(pid: number): EngineError;
-  /** Told once, when there is something to wait for. */
+  /** Called once if there is something to wait for. */
   onWait?(pid: number): void;
 }
 
 /**
- * Takes a lock between processes that needs no cleaning up: a holder that was killed holds it no longer.
- *
- * Each contender first writes a claim that names its pid and start time, and only then looks at the others'. So of
- * two at the same moment at least one sees the other and withdraws; never do two believe they hold it. Node has no
- * flock, and a lock file that has to be broken when stale can be broken twice.
- *
- * Throws what `held` makes if another live process still holds it after `waitMs`.
+ * Takes a lock between processes that needs no cleaning up: a killed holder no longer holds it.
+ * Each contender first writes a claim with its pid and start time, and only then reads the other claims. So of two
+ * concurrent contenders at least one sees the other and withdraws; never do two believe that they hold it. Node has no
+ * flock, and a lock file that is broken when stale can be broken twice.
+ * Throws what `held` returns if another live process still holds the lock after `waitMs`.
  */
 export async function takeLock(folder: string, options: LockOptions): Promise<ProcessLock> {
   await mkdir(folder, { recursive: true, mode: 0o700 });

@@ -18,7 +18,7 @@ const ps = async (...args: string[]): Promise<string> => {
   }
 };
 
-/** The fields of /proc/<pid>/stat after the command's name, which may itself hold spaces and brackets. */
+/** Returns the fields of /proc/<pid>/stat after the command's name, which may itself contain spaces and brackets. */
 async function statFields(pid: number): Promise<string[] | null> {
   try {
     const stat = await readFile(`/proc/${String(pid)}/stat`, "utf8");
@@ -28,7 +28,7 @@ async function statFields(pid: number): Promise<string[] | null> {
   }
 }
 
-/** Whether the process runs. One that ended and waits to be reaped (a container's pid 1 may never do so) does not. */
+/** Whether the process runs. One that only waits to be reaped does not; a container's pid 1 may never reap. */
 export async function isAlive(pid: number): Promise<boolean> {
   try {
     process.kill(pid, 0);
@@ -47,8 +47,8 @@ const readBootId = (): Promise<string> =>
   ));
 
 /**
- * Returns what distinguishes a process from a later one with the same pid: the time it started, with the boot it
- * belongs to. Null if there is no such process. Safe in a file name.
+ * Returns a process's start time together with its boot, which distinguish it from a later process with the same pid.
+ * Null if there is no such process. Safe in a file name.
  */
 export async function startMarker(pid: number): Promise<string | null> {
   if (onLinux) {
@@ -61,7 +61,7 @@ export async function startMarker(pid: number): Promise<string | null> {
 
 export interface ProcessLine {
   readonly pid: number;
-  /** The arguments, each followed by one space. */
+  /** The arguments, each followed by a space. */
   readonly commandLine: string;
 }
 
@@ -74,7 +74,7 @@ async function readCommandLine(pid: number): Promise<ProcessLine | null> {
   }
 }
 
-/** Returns the user's id whose rights a process has. Null if there is no such process. */
+/** Returns the effective user id of a process; null if there is no such process. */
 export async function effectiveUserOf(pid: number): Promise<number | null> {
   try {
     const found = onLinux
@@ -86,7 +86,7 @@ export async function effectiveUserOf(pid: number): Promise<number | null> {
   }
 }
 
-/** The command lines of all processes that can be seen. */
+/** Returns the command lines of all visible processes. */
 export async function listProcesses(): Promise<readonly ProcessLine[]> {
   if (onLinux) {
     const pids = (await readdir("/proc")).filter((name) => /^\d+$/.test(name)).map(Number);
@@ -113,7 +113,7 @@ export async function waitForEnd(pid: number, timeoutMs: number): Promise<boolea
   return true;
 }
 
-/** Sends a signal; a process that is gone already is no error. */
+/** Sends a signal; ignores a process that has already ended. */
 export function signalProcess(pid: number, signal: NodeJS.Signals): void {
   try {
     process.kill(pid, signal);

@@ -1,9 +1,9 @@
-/** Receiver of lines about long work. The engines never write to the console themselves. */
+/** Receiver of progress lines. The engines never write to the console themselves. */
 export type OnProgress = (line: string) => void;
 
 const TICK_INTERVAL_MS = 10_000;
 
-/** Runs long work, and says every 10 seconds that it goes on, so that the operator does not take it for a hang. */
+/** Runs long work, reporting every 10 seconds that it goes on, so that the operator does not take it for a hang. */
 export async function withTicker<T>(
   onProgress: OnProgress,
   label: string,

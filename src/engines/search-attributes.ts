@@ -7,7 +7,7 @@ const { IndexedValueType } = proto.temporal.api.enums.v1;
 
 type SearchAttributes = TemporalDevConfig["searchAttributes"];
 
-/** The wire's number for each type a search attribute of ours may have. */
+/** Protocol numbers of the types of search attributes used here. */
 const INDEXED_VALUE_TYPES: Readonly<
   Record<SearchAttributes[string], proto.temporal.api.enums.v1.IndexedValueType>
 > = {
@@ -20,7 +20,7 @@ const INDEXED_VALUE_TYPES: Readonly<
   KeywordList: IndexedValueType.INDEXED_VALUE_TYPE_KEYWORD_LIST,
 };
 
-/** Registers what a namespace lacks; resolves to the names of what was added. Throws `ConfigError` for one of another type. */
+/** Registers missing attributes; resolves to their names. Throws `ConfigError` for one of another type. */
 export async function addMissingAttributes(
   operator: OperatorService,
   namespace: string,

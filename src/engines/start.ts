@@ -19,32 +19,34 @@ import { loadTemporalDevConfig, type TemporalDevConfig } from "./temporal-config
 import { uiEntrance } from "./temporal-ui.ts";
 import { prepareTemporalDatabase, temporalDatabase, temporalSpec } from "./temporal.ts";
 
-/** A port chosen as free may be taken before the engine has it; then others are chosen. */
+/** Maximum attempts to start. A port chosen as free may be taken before the engine listens; another is chosen then. */
 const START_ATTEMPTS_MAX = 3;
 
 export interface EngineOptions {
-  /** DATA_DIR. Made if missing. */
+  /** DATA_DIR, created if missing. */
   readonly dataDir: string;
   readonly env: NodeJS.ProcessEnv;
-  /** 0: any free one. `enginePorts` reads them from the environment and temporal-dev.yaml. */
+  /** Ports; 0 for any free one. `enginePorts` reads them from the environment and temporal-dev.yaml. */
   readonly ports: EnginePorts;
   readonly onProgress: OnProgress;
-  /** Interval at which the local chain's state is saved while blocks are mined: 2 s unless given; null: never. */
+  /**
+   * Interval at which the local chain's state is saved while blocks are mined, 2 s by default; null disables saving.
+   */
   readonly chainSnapshotMs?: number | null;
-  /** Gives the start up: engines that are starting are ended, and what is fetched is left where it is. */
+  /** Aborts the start: engines that are starting are ended; fetched files stay. */
   readonly signal?: AbortSignal;
   /**
-   * An engine ended by itself, or could not be started again. Unless `fatal`, it is started again on the same port
+   * Called when an engine ended by itself or could not be restarted. Unless `fatal`, it is restarted on the same port
    * and data; if `fatal`, it failed too often and stays down.
    */
   onUnexpectedExit(engine: string, detail: string, fatal: boolean): void;
-  /** Called once the engine is usable again, under another pid: the moment to rewrite runtime.json. */
+  /** Called once the engine is usable again, under another pid, so that runtime.json can be rewritten. */
   onRestarted?(engine: string, pid: number): void;
 }
 
 export interface RunningEngines {
-  /** `pid` is read again each time: null for one that is not ours, and while it is down. */
-  /** The address of one that is ours holds its password: it is for no log and no argument. */
+  /** `pid` is current at each read: null for an external engine, and while the engine is down. */
+  /** The address of an embedded mongod contains its password: keep it out of logs and arguments. */
   readonly mongodb: { readonly uri: string; readonly pid: number | null };
   readonly temporal: {
     readonly address: string;
@@ -53,19 +55,19 @@ export interface RunningEngines {
     readonly pid: number | null;
   };
   readonly chain: {
-    /** Address for people and their programs; of a chain of ours, behind a guard against web pages. */
+    /** Address for people and their programs; for the embedded chain, behind a guard against web pages. */
     readonly rpcUrl: string;
-    /** Address of the same chain for the service itself, without the guard's work. */
+    /** Address of the same chain for the service itself, without the guard. */
     readonly directUrl: string;
-    /** Null for one that is not ours: only the chain itself knows its id. */
+    /** Null for an external chain: only the chain itself knows its id. */
     readonly chainId: number | null;
     readonly pid: number | null;
-    /** Ours: a chain to play on. */
+    /** Whether the chain is the embedded test chain. */
     readonly embedded: boolean;
   };
-  /** The simulated card network; null: it was not asked for. */
+  /** The simulated card network; null if not requested. */
   readonly cardNetwork: { readonly url: string; readonly pid: number | null } | null;
-  /** Ends what was started, Temporal first, MongoDB last, and lets go of the DATA_DIR. Safe to call twice. */
+  /** Ends the started engines, Temporal first, MongoDB last, and releases the DATA_DIR. Safe to call twice. */
   readonly stop: () => Promise<void>;
 }
 
@@ -98,7 +100,7 @@ const cardNetworkPorts = ({ ports }: EngineOptions) => ({
   port: { port: ports.cardNetwork ?? 0, variable: "CARD_NETWORK_PORT" },
 });
 
-/** Said before anything is fetched or started, not minutes later. */
+/** Reports taken ports before anything is fetched or started, rather than minutes later. */
 async function assertPortsFree(options: EngineOptions): Promise<void> {
   const wishes: Wishes = {
     ...(MONGOD.address(options.env) === null ? { mongodb: mongodbPorts(options).port } : {}),
@@ -110,7 +112,6 @@ async function assertPortsFree(options: EngineOptions): Promise<void> {
   await choosePorts(wishes);
 }
 
-/** Engine that is to be stopped, and whose pid is reported. */
 type Supervised = Pick<Supervisor, "pid" | "stop">;
 
 type Started<T> = T & { readonly supervisor: Supervised | null };
@@ -132,7 +133,7 @@ async function supervise(startup: Startup, spec: EngineSpec): Promise<Supervisor
   return supervisor;
 }
 
-/** Tries again only when a port was snatched away between choosing and listening. */
+/** Retries only if a port was taken between choosing and listening. */
 async function untilPortsHold<T>(attempt: () => Promise<T>): Promise<T> {
   for (let tries = 1; ; tries += 1) {
     try {
@@ -198,7 +199,7 @@ const guardUi = (startup: Startup, ui: LoopbackAddress): Promise<Guard> =>
     });
   });
 
-/** Runs what comes after an engine's start; if it fails, the engine is not left running. */
+/** Runs the steps after an engine's start; if they fail, the engine is stopped. */
 async function guarded<T>(supervisor: Supervised, work: () => Promise<T>): Promise<T> {
   return work().catch(async (error: unknown) => {
     await supervisor.stop();
@@ -267,7 +268,9 @@ async function withSnapshots(startup: Startup, rpcUrl: string, supervisor: Super
 
 type Starting<T> = Promise<Started<T>>;
 
-/** Runs all; if one fails, waits for the others and undoes them, so that a failed start leaves nothing running. */
+/**
+ * Runs all starts; if one fails, waits for the others and stops them, so that a failed start leaves nothing running.
+ */
 async function allOrNone<A, B, C, D>(
   starting: readonly [Starting<A>, Starting<B>, Starting<C>, Starting<D>],
 ): Promise<[Started<A>, Started<B>, Started<C>, Started<D>]> {
@@ -287,11 +290,10 @@ function assertSupported({ env }: EngineOptions): void {
   );
 }
 
-const abortError = (): EngineError => new EngineError("START_FAILED", "The start was given up.");
+const abortError = (): EngineError => new EngineError("START_FAILED", "The start was aborted.");
 
 /**
- * Waits for work that can't be cancelled, and is harmless when the caller has stopped waiting. Throws EngineError
- * START_FAILED.
+ * Waits for work that cannot be cancelled and is harmless if the caller stops waiting. Throws EngineError START_FAILED.
  */
 async function unlessAborted<T>(signal: AbortSignal | undefined, work: Promise<T>): Promise<T> {
   if (signal === undefined) return work;
@@ -379,13 +381,12 @@ async function startHeld(options: EngineOptions, held: HeldDataDir): Promise<Run
 }
 
 /**
- * Brings up mongod, the Temporal dev server and the local chain of the embedded default, or takes those that the
- * environment names. When it resolves, mongod is a primary that takes majority writes and
- * transactions, the Temporal namespace answers with its search attributes, and the chain with its id. All listen on 127.0.0.1 only, end with this process
- * even if it is killed, and are started again when they end by themselves. The DATA_DIR is held until `stop`.
- *
- * Throws EngineError with one line for the person: a port that is taken, a binary that is broken or cannot be had, a
- * DATA_DIR that cannot be written or is in use. Nothing is left running then, nor when `signal` gives the start up.
+ * Starts mongod, the Temporal dev server and the local chain, or uses those that the environment names. When it
+ * resolves, mongod is a primary that accepts majority writes and transactions, the Temporal namespace answers with its
+ * search attributes, and the chain with its id. All listen only on 127.0.0.1, end with this process even if it is
+ * killed, and are restarted when they end by themselves. The DATA_DIR is held until `stop`.
+ * Throws EngineError with one line for the operator: a port that is taken, a binary that is broken or unavailable, a
+ * DATA_DIR that cannot be written or is in use. Nothing is left running then, nor when `signal` aborts the start.
  */
 export async function startEngines(options: EngineOptions): Promise<RunningEngines> {
   assertSupported(options);

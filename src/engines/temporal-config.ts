@@ -8,8 +8,8 @@ import type { LoopbackAddress } from "./loopback-guard.ts";
 import { LOOPBACK } from "./ports.ts";
 
 /**
- * The dynamic configuration keys this project sets, each looked up in server 1.29. The server takes any key without a
- * word, so a misspelt one would do nothing in silence: here it is refused.
+ * The dynamic configuration keys in use, each verified in server 1.29. The server silently accepts any key, so a
+ * misspelt one would have no effect; here it is refused.
  */
 const DYNAMIC_CONFIG_KEYS = [
   "frontend.enableExecuteMultiOperation",
@@ -44,7 +44,7 @@ const temporalDevSchema = z.strictObject({
   }),
   /** Used when TEMPORAL_PORT and TEMPORAL_UI_PORT are not set. */
   ports: z.strictObject({ frontend: portSchema, ui: portSchema }),
-  /** Inside DATA_DIR. */
+  /** Path inside DATA_DIR. */
   databaseFile: z
     .string()
     .regex(/^[A-Za-z0-9._-]+(\/[A-Za-z0-9._-]+)*$/)
@@ -64,12 +64,11 @@ const temporalDevSchema = z.strictObject({
   ),
 });
 
-/** temporal-dev.yaml, parsed. */
 export type TemporalDevConfig = z.infer<typeof temporalDevSchema>;
 
 const DEFAULT_FILE = path.join(PACKAGE_ROOT, "temporal-dev.yaml");
 
-/** Reads temporal-dev.yaml. Throws EngineError CONFIG that names what is wrong, an unknown key included. */
+/** Reads temporal-dev.yaml. Throws EngineError CONFIG that names what is wrong, including unknown keys. */
 export async function loadTemporalDevConfig(file: string = DEFAULT_FILE): Promise<TemporalDevConfig> {
   const name = path.basename(file);
   let content: unknown;
@@ -83,12 +82,12 @@ export async function loadTemporalDevConfig(file: string = DEFAULT_FILE): Promis
   const issues = parsed.error.issues.map((issue) =>
     issue.path.length === 0 ? issue.message : `${issue.path.join(".")}: ${issue.message}`,
   );
-  throw new EngineError("CONFIG", `${name} is not as it must be: ${issues.join("; ")}`);
+  throw new EngineError("CONFIG", `${name} is invalid: ${issues.join("; ")}`);
 }
 
 export interface DevServerOptions {
   readonly port: number;
-  /** Address of its UI; null: there is none. */
+  /** Address of the UI; null for none. */
   readonly ui: LoopbackAddress | null;
   readonly databaseFile: string;
 }
@@ -96,7 +95,7 @@ export interface DevServerOptions {
 const flagsOf = (flag: string, values: Readonly<Record<string, string>>): string[] =>
   Object.entries(values).flatMap(([key, value]) => [flag, `${key}=${value}`]);
 
-/** The dev server's arguments: loopback only, everything else from the file. */
+/** Returns the dev server's arguments: loopback only, everything else from the file. */
 export function temporalArguments(config: TemporalDevConfig, options: DevServerOptions): readonly string[] {
   const dynamicConfig = Object.entries(config.dynamicConfig).map(([key, value]) => [
     key,

@@ -4,7 +4,7 @@ import { EngineError } from "./errors.ts";
 import { fetchArchive } from "./fetch-archive.ts";
 import type { ResolveContext } from "./resolver.ts";
 
-/** Answer of temporal.download: the same look-up that @temporalio/testing makes. */
+/** Response of temporal.download to the same look-up that @temporalio/testing makes. */
 const locationSchema = z.object({ archiveUrl: z.url(), fileToExtract: z.string().min(1) });
 
 const ARCHITECTURES: Readonly<Record<string, string>> = { x64: "amd64", arm64: "arm64" };
@@ -24,7 +24,7 @@ export async function fetchTemporalArtifact(
   context: ResolveContext,
 ): Promise<string> {
   const arch = ARCHITECTURES[process.arch];
-  if (arch === undefined) throw new EngineError("FETCH_FAILED", `there is none for ${process.arch}`);
+  if (arch === undefined) throw new EngineError("FETCH_FAILED", `there is no download for ${process.arch}`);
   const lookUp = new URL(`/${artifact.artifact}/${artifact.version}`, context.hosts.temporal);
   const query = { arch, platform: process.platform, format: "tar.gz", ...artifact.query };
   for (const [name, value] of Object.entries(query)) lookUp.searchParams.set(name, value);

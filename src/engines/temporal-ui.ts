@@ -1,12 +1,12 @@
-/** Columns of the list of workflows: attributes of the UI and search attributes of this service. */
+/** Columns of the list of workflows: the UI's own attributes and this service's search attributes. */
 const COLUMNS = ["Status", "Type", "Workflow ID", "OrganizationId", "AgentId", "Start", "End"];
 
-/** The UI's entry in a browser's storage for columns, by namespace. It has no setting for all browsers. */
+/** The UI's key in a browser's storage for columns, by namespace. The UI has no setting for all browsers. */
 const COLUMNS_KEY = "namespace-workflow-table-columns";
 
 /**
- * The page at the root of the UI's address: gives a browser that has not chosen columns of its own those of this service,
- * and leads to the list of workflows. A UI that stores columns elsewhere shows its own.
+ * Returns the page at the root of the UI's address. Gives a browser without chosen columns those of this service, and
+ * redirects to the list of workflows. A UI that stores columns elsewhere shows its own.
  */
 export function uiEntrance(namespace: string): string {
   const list = `/namespaces/${namespace}/workflows`;

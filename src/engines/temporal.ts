@@ -15,7 +15,9 @@ const POLL_INTERVAL_MS = 50;
 const CONNECT_TIMEOUT_MS = 2_000;
 const CALL_TIMEOUT_MS = 5_000;
 const SECONDS_PER_DAY = 86_400;
-/** Growth of the heap between two garbage collections, 100 by default: more memory for a sixth less processor time. */
+/**
+ * Heap growth in percent between two garbage collections, 100 by default: more memory for a sixth less processor time.
+ */
 const GARBAGE_PERCENT = "400";
 
 /** The dev server's database, inside DATA_DIR. */
@@ -34,9 +36,9 @@ const exists = async (file: string): Promise<boolean> => {
 };
 
 /**
- * Makes the database's folder ready. The dev server takes a database that exists for one that is complete, so one
- * whose very first start was cut short would fail for ever. A mark stands beside it until it has been usable once;
- * what is found with the mark, no workflow has seen, and it is made anew.
+ * Prepares the database's folder. The dev server assumes that an existing database is complete, so one whose very first
+ * start was cut short would fail forever. A mark stands next to it until it has been usable once; a database found with
+ * the mark has served no workflow, and is recreated.
  */
 export async function prepareTemporalDatabase(database: string): Promise<void> {
   await mkdir(path.dirname(database), { recursive: true, mode: 0o700 });
@@ -67,7 +69,8 @@ async function settle(address: string, config: TemporalDevConfig): Promise<void>
   try {
     await connection.withDeadline(Date.now() + CALL_TIMEOUT_MS, async () => {
       await setRetention(connection, config);
-      // The dev server registers attributes only with a namespace it creates: those added to the file later come here.
+      // The dev server registers attributes only with a namespace it creates; attributes added to the file later are
+      // registered here.
       const { namespace, searchAttributes } = config;
       await addMissingAttributes(connection.operatorService, namespace.name, searchAttributes);
     });
@@ -80,7 +83,7 @@ export interface TemporalOptions {
   readonly binary: string;
   readonly database: string;
   readonly port: number;
-  /** Address of its UI; null: there is none. */
+  /** Address of the UI; null for none. */
   readonly ui: LoopbackAddress | null;
   readonly logFile: string;
   readonly env: NodeJS.ProcessEnv;
@@ -106,8 +109,8 @@ async function waitUntilUsable(options: TemporalOptions, signal: AbortSignal): P
 }
 
 /**
- * The Temporal dev server on loopback, as temporal-dev.yaml has it; ready once its namespace answers with
- * all search attributes and the retention of the file.
+ * The Temporal dev server on loopback, configured by temporal-dev.yaml. Ready once its namespace answers with all
+ * search attributes and the file's retention.
  */
 export const temporalSpec = (options: TemporalOptions): EngineSpec => ({
   name: "temporal",

@@ -10,7 +10,7 @@ import { runTool } from "./tools.ts";
 
 const sdkPackageSchema = z.object({ version: z.string() });
 
-/** The test server that this version of the SDK asks for by itself. */
+/** Returns the SDK's version, which determines its default test server. */
 function sdkVersion(): string {
   const file: unknown = createRequire(import.meta.url)("@temporalio/testing/package.json");
   return sdkPackageSchema.parse(file).version;
@@ -35,7 +35,7 @@ const officialDownload: Fetcher = {
 
 const MAVEN_TIMEOUT_MS = 300_000;
 const DEPENDENCY_PLUGIN = "org.apache.maven.plugins:maven-dependency-plugin:2.8";
-// both of Maven's transports, so that an unreachable repository is given up in seconds
+// options for both of Maven's transports, so that an unreachable repository fails within seconds
 const MAVEN_QUICK = [
   "-Daether.connector.connectTimeout=8000",
   "-Daether.connector.requestTimeout=8000",
@@ -51,8 +51,8 @@ const pom = (version: string): string =>
 `;
 
 /**
- * Makes the jars look like the one executable file that the SDK expects. The class path names each pinned jar, so
- * that nothing else in the folder is ever run.
+ * Wraps the jars in the one executable file that the SDK expects. The class path names each pinned jar, so that nothing
+ * else in the folder is ever run.
  */
 function wrapperScript(): string {
   const classPath = Object.keys(JARS.sha256).map((name) => `$here/lib/${name}`);
@@ -84,7 +84,7 @@ const maven: Fetcher = {
   },
 };
 
-/** The time-skipping test server; it has no address, each test starts the ledgers own. */
+/** The time-skipping test server. It has no address; each test starts its own. */
 export const TEST_SERVER: Engine<never> = {
   name: "temporal-test-server",
   variable: "TEMPORAL_TEST_SERVER",

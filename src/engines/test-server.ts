@@ -4,9 +4,9 @@ import type { OnProgress } from "./progress.ts";
 import { EngineError } from "./errors.ts";
 
 /**
- * Finds the time-skipping test server, from the same sources in the same order as the engines, for `TestWorkflowEnvironment.createTimeSkipping({ server: { executable: { type: "existing-path", path } } })`.
- * It starts the server once to see that it works, so call this once per test run.
- *
+ * Finds the time-skipping test server, in the same sources and order as the engines, for
+ * `TestWorkflowEnvironment.createTimeSkipping({ server: { executable: { type: "existing-path", path } } })`. Starts the
+ * server once to check that it works, so call this once per test run.
  * Throws EngineError BINARY_BROKEN or NO_SOURCE.
  */
 export async function resolveTestServer(env: NodeJS.ProcessEnv, onProgress: OnProgress): Promise<string> {

@@ -7,7 +7,6 @@ import { hasErrorCode } from "../lib/error-code.ts";
 
 const OUTPUT_CHARS_MAX = 20_000;
 
-/** Whether the path is a file that this process may execute. */
 export async function isExecutable(file: string): Promise<boolean> {
   try {
     await access(file, constants.X_OK);
@@ -17,7 +16,6 @@ export async function isExecutable(file: string): Promise<boolean> {
   }
 }
 
-/** The first executable of that name on PATH, or null. */
 export async function findOnPath(name: string, env: NodeJS.ProcessEnv): Promise<string | null> {
   for (const folder of (env["PATH"] ?? "").split(path.delimiter)) {
     if (folder === "") continue; // an empty entry means the working directory, which is not a tool folder
@@ -37,7 +35,7 @@ const CAUSE =
   /timed? ?out|refused|unreachable|not resolve|no such host|could not fetch|connection (error|broken)/i;
 const COMPLAINT = /error|fatal|panic|cannot|can't|failed/i;
 
-/** The line of a tool's output that says most: one that names a cause, else the last complaint, else the last one. */
+/** Returns a tool's most telling line of output: one that names a cause, else the last complaint, else the last. */
 export function meaningfulLine(output: string): string {
   const lines = output.split("\n").filter((line) => line.trim() !== "");
   const telling =
@@ -46,8 +44,8 @@ export function meaningfulLine(output: string): string {
 }
 
 /**
- * Runs a tool to its end and returns what it wrote. Throws EngineError FETCH_FAILED, with the telling line of its
- * output, if it is missing, fails, or does not end within the time.
+ * Runs a tool to its end and returns its output. Throws EngineError FETCH_FAILED, with the telling line of the output,
+ * if it is missing, fails, or does not end in time.
  */
 export async function runTool(
   command: string,
@@ -60,7 +58,7 @@ export async function runTool(
     stdio: ["ignore", "pipe", "pipe"],
     ...(options.cwd === undefined ? {} : { cwd: options.cwd }),
   });
-  // A build must not go on for minutes after the program that wanted it has ended.
+  // A build must not outlive the program that requested it.
   const endWithUs = (): boolean => child.kill("SIGKILL");
   process.once("exit", endWithUs);
   child.once("close", () => process.off("exit", endWithUs));
@@ -77,7 +75,7 @@ export async function runTool(
     };
     const timer = setTimeout(() => {
       child.kill("SIGKILL");
-      // its own children may hold the pipes open
+      // the tool's own children may hold the pipes open
       child.stdout.destroy();
       child.stderr.destroy();
       fail(`did not end within ${String(Math.round(options.timeoutMs / 1_000))} s`);

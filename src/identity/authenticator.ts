@@ -14,29 +14,31 @@ import { isSameText } from "../lib/same-text.ts";
 import { isUnavailable } from "../lib/unavailable.ts";
 import { withTimeout } from "../lib/with-timeout.ts";
 
-/** The part of a caller's 5 s that its credential's check may take. */
-const AUTHENTICATION_MS = 3_000;
+/** Timeout for checking a credential, out of a caller's 5 s. */
+const AUTHENTICATION_TIMEOUT_MS = 3_000;
 
-/** The cache of agents whose key was good: its size and TTL. The time does not affect what they may do: the ledger decides that. */
+/**
+ * Size and TTL of the cache of authenticated agents. The TTL does not affect their rights: the ledger decides those.
+ */
 const CACHED_AGENTS_MAX = 5_000;
-const CACHED_AGENT_MS = 30_000;
+const CACHED_AGENT_TTL_MS = 30_000;
 
 export interface AuthenticatorDependencies {
   readonly agents: Collection<AgentDocument>;
   readonly hashes: ApiKeyHashes;
   readonly authenticateSession: (token: string) => Promise<Result<SessionPrincipal>>;
   readonly authenticateOrganizationKey: (value: string) => Promise<Result<OrganizationKeyPrincipal>>;
-  /** The connection that an access token of OAuth is for; null: the token is none, or no longer good. */
+  /** Returns the connection of an OAuth access token; null if the token is unknown or no longer valid. */
   readonly connectionOf: (token: string) => Promise<Connected | null>;
-  /** Whether nobody but the service has written the agent's record: its key and scopes. */
+  /** Whether the agent's key and scopes are unchanged since the service wrote them. */
   readonly isGenuine: (agent: AgentDocument) => boolean;
-  /** Whether a key that was never used, as far as its agent's record shows, may be: its agent could be archived meanwhile. */
+  /** Whether a key without a recorded use may be used: its agent could have been archived meanwhile. */
   readonly isFirstUseAccepted: (agent: AgentDocument) => Promise<boolean>;
-  /** Told of every request that an agent's key made, with what the key is stored as under the newest master key. */
+  /** Called for every request with an agent's key. `newestHash` is its form under the newest master key. */
   readonly onAgentKeyUsed: (agent: AgentDocument, newestHash: string) => void;
 }
 
-/** Subject whose requests are counted together: a key, or a user whatever their sessions. */
+/** Subject whose requests are counted together: a key, or a user across all their sessions. */
 export interface Caller {
   readonly id: string;
   readonly organizationId: string;
@@ -44,23 +46,23 @@ export interface Caller {
 
 export interface Authentication {
   readonly result: Result<Principal>;
-  /** Known even where a good credential is refused, as a paused agent's is; null: unknown. */
+  /** Known even if a valid credential is refused, such as a paused agent's; null if unknown. */
   readonly caller: Caller | null;
 }
 
-/** An agent and its key that a client is connected by. */
+/** The agent and key of a connected client. */
 export interface Connected {
   readonly agentId: string;
   readonly keyId: string;
 }
 
-/** Text that a connection's key is stored as the hash of. Nobody can present it: it is no key and no token. */
+/** Text whose hash stands in for a connection's key. It cannot be presented: it is neither a key nor a token. */
 export const connectionText = (keyId: string): string => `connection/${keyId}`;
 
 export interface AuthenticationOptions {
-  /** Whether an access token of OAuth is a credential here; it is one for MCP alone. */
+  /** Whether an OAuth access token is accepted as a credential; only MCP does. */
   readonly takesConnections?: boolean;
-  /** Whether an agent from the cache will do: its request is judged by the agent's current state. */
+  /** Whether a cached agent suffices, because the request is judged by the agent's current state. */
   readonly mayUseCache?: boolean;
 }
 
@@ -70,7 +72,7 @@ interface AgentAuthentication extends Authentication {
 
 const unauthenticated: AgentAuthentication = { result: refused(refusal("UNAUTHORIZED")), caller: null };
 
-/** Says what is wrong with a header that no credential would be good in, such as one in quotes. */
+/** Answer to a header in which no credential could be valid, for example a quoted one. */
 const malformed: AgentAuthentication = {
   result: refused(
     refusal("UNAUTHORIZED", "Send the credential as `Authorization: Bearer <credential>`, without quotes."),
@@ -78,20 +80,23 @@ const malformed: AgentAuthentication = {
   caller: null,
 };
 
-/** The credential of a header, as visible ASCII; null: it is not of the bearer scheme, or in quotes. */
+/** Returns a header's credential as visible ASCII; null if the scheme is not bearer or the credential is quoted. */
 const bearerIn = (header: string): string | null =>
   /^Bearer +((?!["'])[\x21-\x7e]{1,4096})$/i.exec(header)?.[1] ?? null;
 
 /**
- * Verifies the bearer credential of a request against the database: a revoked key or session is dead on the next request. Only for
- * payments an agent may be remembered, since its project's ledger refuses what the agent's record would refuse by now. A mistyped key is
- * refused by its checksum, without a look-up.
+ * Verifies a request's bearer credential against the database: a revoked key or session fails on the next request. Only
+ * payments may use a cached agent, since the project's ledger refuses whatever the agent's current record would refuse.
+ * A mistyped key fails its checksum, without a look-up.
  */
 export class Authenticator {
   readonly #dependencies: AuthenticatorDependencies;
-  /** Loads of requests that arrive together are batched; nothing is cached for later ones. */
+  /** Batches the loads of concurrent requests; caches nothing for later ones. */
   readonly #agentsByHash: DataLoader<PresentedKey, AgentDocument | null>;
-  readonly #cached = new LRUCache<string, AgentPrincipal>({ max: CACHED_AGENTS_MAX, ttl: CACHED_AGENT_MS });
+  readonly #cached = new LRUCache<string, AgentPrincipal>({
+    max: CACHED_AGENTS_MAX,
+    ttl: CACHED_AGENT_TTL_MS,
+  });
 
   constructor(dependencies: AuthenticatorDependencies) {
     this.#dependencies = dependencies;
@@ -106,7 +111,7 @@ export class Authenticator {
     const token = bearerIn(header);
     if (token === null) return malformed;
     try {
-      return await withTimeout(AUTHENTICATION_MS, this.#verify(token, options));
+      return await withTimeout(AUTHENTICATION_TIMEOUT_MS, this.#verify(token, options));
     } catch (error) {
       if (!isUnavailable(error)) throw error;
       const unavailable = refusal("SERVICE_UNAVAILABLE", undefined, { retryAfterSeconds: 1 });
@@ -132,7 +137,7 @@ export class Authenticator {
       case null: {
         if (takesConnections && isAccessToken(token)) return this.#connection(token);
         const result = await this.#dependencies.authenticateSession(token);
-        // The result may say that the key was good, and what to do.
+        // The result may reveal that the key was valid, and say what to do.
         if (!result.ok) return { result, caller: null };
         const { userId, organizationId } = result.value;
         return { result, caller: { id: userId, organizationId } };
@@ -146,7 +151,7 @@ export class Authenticator {
     const { agent, keyId } = principal;
     this.#dependencies.onAgentKeyUsed(agent, newestOf(key));
     const verify = async (): Promise<Result<AgentPrincipal>> =>
-      (await withTimeout(AUTHENTICATION_MS, this.#agent(key))).result;
+      (await withTimeout(AUTHENTICATION_TIMEOUT_MS, this.#agent(key))).result;
     const cached = { revision: agent.revision, verify };
     return {
       result: ok({ ...principal, cached }),
@@ -154,7 +159,7 @@ export class Authenticator {
     };
   }
 
-  /** A connection is verified at each request: its token may have ended, whatever its key is. */
+  /** Authenticates a connection. Verified at each request: its token may have ended, whatever the state of its key. */
   async #connection(token: string): Promise<AgentAuthentication> {
     const { agents, connectionOf, hashes } = this.#dependencies;
     const connected = await connectionOf(token);
@@ -188,15 +193,15 @@ export class Authenticator {
   }
 }
 
-/** Whether it has the form of an opaque token; a session's token has dots. */
+/** Whether the text has the form of an opaque token; a session's token contains dots. */
 const isAccessToken = (token: string): boolean => /^[\w-]{43}$/.test(token);
 
-/** Forms that a presented key may be stored in, the newest first. */
+/** Possible stored forms of a presented key, newest first. */
 type PresentedKey = readonly string[];
 
 const newestOf = ([newest = ""]: PresentedKey): string => newest;
 
-/** The hash that a record has of a presented key; null: it is another key's. */
+/** Returns the stored hash of a presented key; null if the hash is another key's. */
 const matching = (key: PresentedKey, stored: string): string | null =>
   key.find((hash) => isSameText(hash, stored)) ?? null;
 

@@ -1,7 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { ConfigError } from "../lib/config-error.ts";
 
-/** The certificate authorities (PEM) in the file that a setting names; null: it names none. Throws `ConfigError`. */
+/** Returns the certificate authorities (PEM) in a setting's file; null if none is named. Throws `ConfigError`. */
 export async function authoritiesIn(setting: string, caFile: string | null): Promise<string | null> {
   if (caFile === null) return null;
   const advice = "name a PEM file of certificates.";

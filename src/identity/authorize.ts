@@ -7,9 +7,9 @@ import { isSteppedUp } from "./session-principal.ts";
 import type { AgentPrincipal, OrganizationKeyPrincipal, Principal } from "./principals.ts";
 
 /**
- * Whether the caller may do this at all, before anything of the request is validated: kind of credential, scope or tool, a second
- * factor where one is required, role, step-up, in this order. With `authorizeBody` the one place that enforces an operation's
- * `access`; what it acts on is found by `findSubject`.
+ * Checks whether the caller may perform the operation at all, before the request is validated. Checks, in this order:
+ * kind of credential, scope or tool, required second factor, role, step-up. Together with `authorizeBody` this is the
+ * only place that enforces an operation's `access`; `findSubject` finds the subject.
  */
 export function authorize(access: Access, principal: Principal | null, now: Date): Refusal | null {
   if (access.kind === "public") return null;
@@ -31,10 +31,7 @@ export function authorize(access: Access, principal: Principal | null, now: Date
   }
 }
 
-/**
- * Authorizes what only the body says, such as a payment's rail or an invite's role. Still before its shape is
- * validated.
- */
+/** Authorizes by what only the body says, such as a payment's rail or an invite's role, before it is validated. */
 export function authorizeBody(
   access: Access,
   principal: Principal | null,
@@ -48,12 +45,12 @@ export function authorizeBody(
   if (access.kind !== "management" || principal === null || principal.type === "agent") return null;
   const requirements = access.requirementsOf?.(body) ?? null;
   if (requirements === null) return null;
-  // A key has no role, and never steps up.
+  // A key has no role and never steps up.
   if (principal.type === "organization_key") return refusal("SESSION_REQUIRED");
   return authorizePerson(requirements, principal, now);
 }
 
-/** An organization's key has no human behind it: scopes instead of roles, and it is never challenged. */
+/** Authorizes an organization's key: no human is behind it, so it has scopes, not roles, and is never challenged. */
 function authorizeKey(access: ManagementAccess, { scopes }: OrganizationKeyPrincipal): Refusal | null {
   const { organizationKey: requiredScope } = access;
   if (requiredScope === "never") return refusal("SESSION_REQUIRED");
@@ -70,7 +67,9 @@ function authorizePerson(
   return requirements.stepUp && !isSteppedUp(principal, now) ? refusal("STEP_UP_REQUIRED") : null;
 }
 
-/** Whether an agent's key is scoped to a tool; one without scopes has the full set. A connection may have fewer. */
+/**
+ * Whether an agent's key may use a tool. A key without scopes may use all of them; a connection may be limited further.
+ */
 export function mayUse({ agent: { key, scopes } }: AgentPrincipal, tool: string): boolean {
   const connected = key?.connection?.tools ?? null;
   return (scopes === null || scopes.includes(tool)) && (connected === null || connected.includes(tool));

@@ -3,13 +3,13 @@ import { refusal, type Refusal } from "../domain/errors.ts";
 import type { Collections } from "../store/collections.ts";
 import type { KeyBinding, ManagementPrincipal } from "./principals.ts";
 
-/** The part of their organization that a member or an organization's key acts in. */
+/** Returns the part of the organization in which a member or an organization's key may act. */
 export function bindingOf(principal: ManagementPrincipal): Binding {
   const { binding } = principal;
   return "id" in binding ? { type: binding.type, ids: [binding.id] } : binding;
 }
 
-/** Refuses a binding to what is not the organization's, or is archived: a caller that can do nothing is a mistake. */
+/** Refuses a binding to an archived or foreign container: a caller that can do nothing is a mistake. */
 export async function bindingRefusal(
   { projects, teams }: Pick<Collections, "projects" | "teams">,
   organizationId: string,

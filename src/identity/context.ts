@@ -27,62 +27,60 @@ import type { DomainProofs } from "./sso/domain-proofs.ts";
 import type { Providers } from "./sso/providers.ts";
 import { loadSigningKey } from "./signing-key.ts";
 
-/** Maximum wait for a lock: by then a waiting request has been answered. */
+/** Maximum wait for a lock: a longer wait would outlast the request's answer. */
 const LOCK_WAIT_MS = 4_000;
 
 export interface AuthDeps {
   readonly db: Db;
   readonly masterKey: MasterKey;
-  /** Left out: proofs that report no forgery to anyone. */
+  /** Defaults to proofs that report forgeries to nobody. */
   readonly accessProofs?: AccessProofs;
-  /** The service's own address: issuer and audience of the session tokens. */
+  /** The service's own address: issuer and audience of session tokens. */
   readonly baseUrl: string;
-  /** Relying party of passkeys; left out: it follows from `baseUrl`. */
+  /** Relying party of passkeys. Defaults to one derived from `baseUrl`. */
   readonly relyingParty?: RelyingParty;
-  /** The name a code generator shows beside the account. */
+  /** Name that an authenticator app shows next to the account. */
   readonly productName?: string;
   readonly clock?: () => Date;
   readonly randomBytes?: RandomBytes;
   /** See `Passwords.on`. */
   readonly passwordCost?: PasswordCost;
   readonly provision?: Provision;
-  /** Null or missing: invites are not mailed, and their tokens are answered. */
+  /** Null or missing: invites are not mailed, and their tokens are returned instead. */
   readonly mailing?: Mailing | null;
-  /** Null or missing: nobody signs in by an identity provider. */
+  /** Null or missing: sign-in through an identity provider is off. */
   readonly providers?: Providers | null;
-  /** Null or missing: an organization may name any domain that no other has. */
+  /** Null or missing: an organization may name any domain not named by another. */
   readonly domainProofs?: DomainProofs | null;
-  /** Called when a session is used, at most about once a minute for each. */
+  /** Called when a session is used, at most about once a minute per session. */
   readonly onSessionUsed?: (sessionId: string) => void;
-  /** Plan of the organization that the set-up link makes; "free" by default. */
+  /** Plan of the organization created through the set-up link; "free" by default. */
   readonly defaultPlan?: Plan;
   /** Shared with the other readers of callers' organizations. */
   readonly organizations?: Organizations;
 }
 
 /**
- * Starts the provisioning of an organization where that has not begun, and resolves when it is done or the time is over.
- * Idempotent. Never throws: an engine that is out of reach keeps no user from signing in.
+ * Starts the provisioning of an organization unless it has begun. Resolves once provisioning is done or `waitMs` is
+ * over. Idempotent. Never throws: an unreachable engine must not keep users from signing in.
  */
 export type Provision = (organization: OrganizationDocument, waitMs: number) => Promise<void>;
 
-/** Mailing of invites. */
 export interface Mailing {
-  /** The link that the mail's recipient opens. */
   linkOf(token: string): string;
-  /** Begins the mail of an invite that was just written. Never throws: what does not come off is begun later. */
+  /** Starts mailing an invite that was just written. Never throws: a failed start is repeated later. */
   begin(invite: { readonly _id: string; readonly organizationId: string }): Promise<void>;
-  /** Told of each invite that was one too many. */
+  /** Called for each invite refused by a limit. */
   readonly onLimited: () => void;
 }
 
-/** Dependencies that the operations of this folder share. */
+/** Dependencies shared by the operations of this folder. */
 export interface AuthContext {
   readonly db: Db;
   readonly masterKey: MasterKey;
   readonly collections: AuthCollections;
   readonly accessProofs: AccessProofs;
-  /** Loads of requests that arrive together are batched; nothing is cached for later ones. A forged record is null. */
+  /** Batches the loads of concurrent requests; caches nothing for later ones. A forged record loads as null. */
   readonly loaders: {
     readonly sessions: DataLoader<string, SessionDocument | null>;
     readonly users: DataLoader<string, UserDocument | null>;
@@ -102,18 +100,19 @@ export interface AuthContext {
   readonly mailing: Mailing | null;
   readonly providers: Providers | null;
   readonly domainProofs: DomainProofs | null;
-  /** The service's own address. */
   readonly baseUrl: string;
   readonly inviteRequests: InviteRequests;
   readonly onSessionUsed: (sessionId: string) => void;
-  /** Lets changes of one organization's members, or of one person's factors, wait for each other, which would only conflict. */
+  /**
+   * Serializes changes of one organization's members, or of one person's factors, which would otherwise only conflict.
+   */
   readonly mutex: KeyedMutex;
 }
 
 /** Context of one request that changes something: each write has its entry in the audit log. */
 export type WritingContext = AuthContext & AuditedWrites;
 
-/** Loads the signing key (made on the first start) and prepares the rest. Indexes come first: `ensureIndexes`. */
+/** Loads the signing key, created on the first start, and prepares the other dependencies. Requires `ensureIndexes`. */
 export async function createAuthContext(deps: AuthDeps): Promise<AuthContext> {
   const clock = deps.clock ?? (() => new Date());
   const random = deps.randomBytes ?? randomBytes;

@@ -18,12 +18,12 @@ import { chosenPasswordIssue, passwordIssue, Passwords } from "./passwords.ts";
 import { checkCustomLimits, planFields } from "./plan.ts";
 import { ensureAuthIndexes } from "../store/identity-indexes.ts";
 
-/** Input of the admin command, from its arguments, not validated yet. */
+/** Unvalidated input of the admin command. */
 export interface CreateOrganizationInput {
   readonly name: string;
   readonly ownerEmail: string;
   readonly ownerPassword: string;
-  /** Left out: the part of the e-mail before the @. */
+  /** Defaults to the part of the e-mail before the @. */
   readonly ownerName?: string | undefined;
   readonly plan: string;
   readonly restPerMinute?: number | undefined;
@@ -33,18 +33,15 @@ export interface CreateOrganizationInput {
 export interface CreatedOrganization {
   readonly organizationId: string;
   readonly userId: string;
-  /** Ids of the default project and team, which the provisioning workflow is to make. */
+  /** Ids of the default project and team, which the provisioning workflow creates. */
   readonly projectId: string;
   readonly teamId: string;
 }
 
-/**
- * Occasion of the creation: the operator's command, any number of times, some only to try things out; or the set-up
- * link, once.
- */
+/** Occasion of the creation: the operator's command, repeatable, sometimes as a trial; or the set-up link, once. */
 export type Occasion = "command" | "trial" | "set-up";
 
-/** The setting that closes the set-up for good. */
+/** Setting that closes the set-up for good. */
 const SET_UP_DONE = "set-up-done";
 
 const nameSchema = z
@@ -70,9 +67,10 @@ const inputSchema = z
 export type CheckedInput = z.output<typeof inputSchema>;
 
 /**
- * Writes an organization, `provisioning` until its workflow is done, and its owner: both or,
- * after a crash, neither. The same call again while it is still provisioning answers the same ids, so that a command
- * that died before it started the workflow can be repeated; once it is ready, the same call is refused. The owner's e-mail may have accounts in other organizations.
+ * Writes an organization with its owner: both or, after a crash, neither. The organization is `provisioning` until its
+ * workflow is done. Repeating the call while it is provisioning returns the same ids, so that a command that died
+ * before starting the workflow can be repeated; once it is ready, the repeated call is refused. The owner's e-mail may
+ * have accounts in other organizations.
  */
 export async function createOrganizationWithOwner(
   db: Db,
@@ -90,18 +88,18 @@ export async function createOrganizationWithOwner(
   return writeOrganization(db, parsed.data, { accessProofs, now: clock(), occasion, passwords });
 }
 
-/** Writes what was checked. Without hashes it takes those of the service. */
+/** Writes the checked input. Defaults to the service's password hashing. */
 export async function writeOrganization(
   db: Db,
   input: CheckedInput,
   making: Omit<Making, "passwords"> & { readonly passwords?: Passwords | undefined },
 ): Promise<Result<CreatedOrganization>> {
-  // The index that makes a call execute once may be the first thing that is ever written here.
+  // The index that makes a call execute once may not exist yet.
   await ensureAuthIndexes(db);
   const { now, occasion } = making;
   const passwords = making.passwords ?? (await Passwords.on(db, now));
   const { organization, owner } = await newRecords(input, { ...making, passwords });
-  // A script that is run again must not double what it made.
+  // A repeated script must not create its organization twice.
   const made = { creation: organization.creation, status: "ready" } as const;
   if ((await authCollections(db).organizations.findOne(made)) !== null) {
     return refused(invalid("ownerEmail", "The same call has made an organization already."));
@@ -115,11 +113,11 @@ export async function writeOrganization(
   return ok(await madeBefore(db, organization.creation));
 }
 
-/** Whether the service is not set up yet, so that the set-up link is good. */
+/** Whether the service is not set up yet, so that the set-up link is valid. */
 export async function isSetUpOpen(db: Db, session?: ClientSession): Promise<boolean> {
   const options = session === undefined ? {} : { session };
   if ((await settingsOf(db).findOne({ _id: SET_UP_DONE }, options)) !== null) return false;
-  // The marker may be gone, or from before there was one, as in a database that was restored in part.
+  // The marker may be missing: a partial restore can lose it, and older databases never had it.
   const others = { createdBy: { $ne: "trial" } } as const;
   return (await authCollections(db).organizations.findOne(others, options)) === null;
 }
@@ -143,7 +141,8 @@ async function newRecords(
       email: input.ownerEmail,
       emailVerified: false,
       role: "owner",
-      // Somebody has to hear of the first payments on hold; everybody else chooses. A trial's address may be nobody's.
+      // At least one person must hear of the first payments on hold; everybody else chooses. A trial's address may be
+      // unused.
       ...(occasion === "trial" ? {} : { approvalMails: true }),
       password: input.ownerPassword,
     },
@@ -169,7 +168,7 @@ async function newRecords(
   return { organization, owner };
 }
 
-/** Identifies a call, its password included: another call makes an organization of its own. */
+/** Returns the identity of a call, including the password. A call that differs creates another organization. */
 function creationOf({ mcpPerMinute, name, plan, restPerMinute }: CheckedInput, owner: UserDocument): string {
   const said = [name, plan, restPerMinute ?? null, mcpPerMinute ?? null, owner.name];
   const text = JSON.stringify([...said, owner.emailNormalized, owner.passwordHash]);
@@ -177,9 +176,9 @@ function creationOf({ mcpPerMinute, name, plan, restPerMinute }: CheckedInput, o
 }
 
 /**
- * Inserts both or neither, and with the first of them, unless it is to stay open, the marker that closes the set-up.
- * A concurrent writer of the marker conflicts, looks again, and finds it: of any number of set-ups at once one is let
- * through.
+ * Inserts both or neither. The first organization also inserts the marker that closes the set-up, unless set-up stays
+ * open. A concurrent writer of the marker conflicts, retries and finds it, so of any number of concurrent set-ups
+ * exactly one succeeds.
  */
 async function insertBoth(
   db: Db,
@@ -205,13 +204,13 @@ async function insertBoth(
   );
 }
 
-/** The organization that this very call made before; it may have become ready by now. */
+/** Returns the organization that this very call created earlier; it may be ready by now. */
 async function madeBefore(db: Db, creation: string): Promise<CreatedOrganization> {
   const { organizations, users } = authCollections(db);
   const organization = await organizations.findOne({ creation }, { sort: { createdAt: -1 } });
   const organizationId = organization?._id ?? "";
   const owner = await users.findOne({ organizationId, role: "owner" }, { sort: { createdAt: 1, _id: 1 } });
-  if (organization === null || owner === null) throw new Error("what was made has disappeared");
+  if (organization === null || owner === null) throw new Error("the created organization has disappeared");
   return idsOf(organization, owner);
 }
 

@@ -4,21 +4,20 @@ import type { MasterKey } from "../secrets/master-key.ts";
 
 const DEVICE_ID_SIZE_BYTES = 16;
 
-/** Lifetime of a device's recognition after its last sign-in. */
+/** Lifetime of a recognized device after its last sign-in. */
 export const DEVICE_TOKEN_LIFETIME_SECONDS = 90 * 24 * 3_600;
 
 /** `<user id>.<device id>-<issued at, Unix seconds>.<signature>` */
 const FORMAT = new RegExp(`^([0-9a-f-]{36})\\.([A-Za-z0-9_-]{22})-([0-9]{1,12})\\.(${MAC_PATTERN})$`);
 
-/** A device on which a user has signed in to an account. */
 export interface KnownDevice {
   readonly userId: string;
   readonly deviceId: string;
 }
 
 /**
- * Tokens by which a device shows that an account was signed in to from it. One is no credential: all it does is to let its sign-ins
- * to this one account be counted apart from strangers'. Nothing of it is stored.
+ * Tokens by which a device shows that an account was signed in to from it. A token is no credential: it only lets the
+ * device's sign-ins to this one account be counted apart from strangers'. Nothing is stored.
  */
 export class DeviceTokens {
   readonly #macs: KeyedMacs;
@@ -35,7 +34,7 @@ export class DeviceTokens {
     return `${payload}.${this.#macs.make(payload)}`;
   }
 
-  /** The device that a token of ours is of; null for any other text, and once its time is over. */
+  /** Returns the device of a token issued by the service; null for any other text, or if the token has expired. */
   read(token: string, now: Date): KnownDevice | null {
     const [, userId, deviceId, issuedSeconds, signature] = FORMAT.exec(token) ?? [];
     if (userId === undefined || deviceId === undefined || signature === undefined) return null;

@@ -8,7 +8,7 @@ import { epochOf, isFreshlySignedIn, isSteppedUp, type SessionPrincipal } from "
 
 export const stepUpRequired = () => refused(refusal("STEP_UP_REQUIRED"));
 
-/** Returns all of a person's second factors, also those that were never confirmed. */
+/** Returns all of a person's second factors, including unconfirmed ones. */
 export const factorsOf = (
   { collections }: Pick<AuthContext, "collections">,
   userId: string,
@@ -16,17 +16,17 @@ export const factorsOf = (
 ): Promise<FactorDocument[]> =>
   collections.factors.find({ userId }, session === undefined ? {} : { session }).toArray();
 
-/** Whether a second factor is in force, so that one more needs step-up. The person's record decides, not the factors'. */
+/** Whether a second factor is in force, so that another needs step-up. The person's record decides. */
 export const hasFactor = ({ secondFactors = [] }: UserDocument): boolean => secondFactors.length > 0;
 
-/** A person's record as it is now; null where there is none, or it is not as the service wrote it. */
+/** Returns a person's current record; null if it is missing or was not written by the service. */
 export const genuineUser = async (
   { accessProofs, collections }: Pick<AuthContext, "accessProofs" | "collections">,
   userId: string,
 ): Promise<UserDocument | null> =>
   accessProofs.genuine("user", await collections.users.findOne({ _id: userId }));
 
-/** Writes which second factors a person has in force, as part of `changeFactors`. */
+/** Writes a person's second factors in force, as part of `changeFactors`. */
 export async function holdFactors(
   { accessProofs, collections }: Pick<AuthContext, "accessProofs" | "collections">,
   user: UserDocument,
@@ -41,8 +41,8 @@ const SIGN_IN_AGAIN =
   "The first second factor needs a sign-in within the last 5 minutes: sign in again, then enrol it.";
 
 /**
- * Why a user must not begin an enrolment now, or null. A further factor needs step-up with one that is there. The first
- * needs a sign-in of just now: a stolen refresh token would enrol one of the thief's own, and step up by it.
+ * Returns why a user must not begin an enrolment now, or null. A further factor needs step-up with an existing one. The
+ * first factor needs a recent sign-in: otherwise a thief with a refresh token could enrol a factor and step up with it.
  */
 export function enrolmentRefusal(principal: SessionPrincipal, user: UserDocument, now: Date): Refusal | null {
   if (isSteppedUp(principal, now)) return null;
@@ -51,9 +51,9 @@ export function enrolmentRefusal(principal: SessionPrincipal, user: UserDocument
 }
 
 /**
- * Changes one person's factors, alone: each change writes the person's revision first, so that of two at once the
- * second starts over and sees what the first did. That makes "the first" and "the last" factor exact. A user who was
- * removed meanwhile, or whose record is not genuine, is `UNAUTHORIZED`.
+ * Changes one person's factors exclusively. Each change first writes the person's revision, so the second of two
+ * concurrent changes starts over and sees the first one's result. That makes "the first" and "the last" factor exact.
+ * Returns `UNAUTHORIZED` for a user who was removed meanwhile or whose record is not genuine.
  */
 export async function changeFactors<T>(
   {
@@ -75,8 +75,8 @@ export async function changeFactors<T>(
 }
 
 /**
- * Changes a person's own factors. Their session must be alive when it counts: one that was ended after the request
- * was let in (`UNAUTHORIZED`) must not leave a factor behind.
+ * Changes a person's own factors. Returns `UNAUTHORIZED` unless their session is alive at the write: a session that
+ * ended after the request was accepted must not leave a factor behind.
  */
 export const changeOwnFactors = <T>(
   context: WritingContext,

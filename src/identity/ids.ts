@@ -3,6 +3,6 @@ import type { RandomBytes } from "../domain/api-key.ts";
 
 const UUID_RANDOM_SIZE_BYTES = 16;
 
-/** A UUID v7 from injected time and randomness. */
+/** Returns a UUID v7 from injected time and randomness. */
 export const newUuid = (now: Date, randomBytes: RandomBytes): string =>
   v7({ msecs: now.getTime(), random: randomBytes(UUID_RANDOM_SIZE_BYTES) });

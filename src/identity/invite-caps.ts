@@ -5,11 +5,11 @@ import type { InviteCountDocument } from "../store/identity-documents.ts";
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
 
-/** Maximum number of mailed invites, so that the service does not become a sender of spam. */
+/** Maximum number of mailed invites, so that the service cannot be used for spam. */
 export const MAILED_INVITES_MAX = {
-  /** Per hour of the clock. */
+  /** Per clock hour. */
   perOrganization: 50,
-  /** Per UTC day, of one organization. */
+  /** Per UTC day and organization. */
   perAddress: 5,
 } as const;
 
@@ -20,8 +20,9 @@ interface Window {
 }
 
 /**
- * Takes a place for one more mailed invite under both caps, in the transaction that writes the invite: of any number at once exactly so many are
- * let through, and what is not written takes none. A refusal leaves the transaction to be aborted.
+ * Counts one more mailed invite under both limits, in the transaction that writes the invite: concurrent invites never
+ * exceed the limits, and an invite that is not written is not counted. After a refusal, the caller must abort the
+ * transaction.
  */
 export async function takeInviteSlot(
   counts: Collection<InviteCountDocument>,
@@ -42,7 +43,7 @@ export async function takeInviteSlot(
   return null;
 }
 
-/** An address counts for each organization apart: an organization does not learn what others invite. */
+/** Returns the windows of an invite's counts. Addresses count per organization, so none learns of another's invites. */
 function windowsOf(
   { emailNormalized, organizationId }: { readonly organizationId: string; readonly emailNormalized: string },
   now: Date,

@@ -1,5 +1,5 @@
-/** Purpose that an invite's link is sealed for; bound to the invite's id. */
+/** Sealing purpose of an invite's link, which is bound to the invite's id. */
 export const INVITE_LINK_PURPOSE = "invite-link";
 
-/** Link at which an invite is accepted. The token is in the fragment, which no browser sends: no log has it. */
+/** Returns the link that accepts an invite. Browsers never send the fragment, so the token is in no log. */
 export const inviteLink = (baseUrl: string, token: string): string => `${baseUrl}/invite#token=${token}`;

@@ -18,7 +18,7 @@ export interface KeyedRequest {
   readonly payload: unknown;
 }
 
-/** The requests for invites that carry an idempotency key, in the transactions that answer them. */
+/** Requests for invites that carry an idempotency key, stored in the transactions that answer them. */
 export class InviteRequests {
   readonly #requests: Collection<InviteRequestDocument>;
   readonly #sealer: Sealer;
@@ -28,9 +28,7 @@ export class InviteRequests {
     this.#sealer = sealer;
   }
 
-  /**
-   * Returns the earlier answer to the same request; null: it is the first. Another payload under the key is refused.
-   */
+  /** Returns the earlier answer to the same request; null if none. Refuses a key reused with another payload. */
   async answered(request: KeyedRequest, session: ClientSession): Promise<Result<InviteAnswer | null>> {
     const _id = idOf(request);
     const found = await this.#requests.findOne({ _id }, { session });
@@ -40,7 +38,7 @@ export class InviteRequests {
     return ok(operations.createInvite.output.parse(opened));
   }
 
-  /** Keeps what it is answered. Of two at once one is in conflict, and is answered the same. */
+  /** Stores the answer. Of two concurrent requests one conflicts, and gets the same answer. */
   async keep(
     request: KeyedRequest,
     answer: InviteAnswer,

@@ -30,7 +30,6 @@ import {
 } from "./sessions.ts";
 import { inviteView } from "./views.ts";
 
-/** An invite is valid for 7 days. */
 const INVITE_LIFETIME_MILLISECONDS = 7 * 24 * 3600 * 1000;
 const TOKEN_SIZE_BYTES = 32;
 
@@ -38,7 +37,7 @@ export interface AcceptInviteInput {
   readonly token: string;
   readonly name: string;
   readonly password: string;
-  /** Name that the client gives itself. */
+  /** User agent as stated by the client. */
   readonly userAgent?: string | null;
 }
 
@@ -49,21 +48,23 @@ export interface CreateInviteInput {
   readonly idempotencyKey?: string | undefined;
 }
 
-/** Invite as it is answered. The token is null if it is mailed instead. */
+/** An invite as returned to its creator. The token is null if it is mailed instead. */
 export interface CreatedInvite extends InviteAnswer {
-  /** Whether the same request made it before. */
+  /** Whether an earlier call with the same request created the invite. */
   readonly isReplay: boolean;
 }
 
-/** Returns the earliest creation of an invite that is open now; at the instant of its expiry it no longer is. */
+/**
+ * Returns the earliest creation time of an invite that is open now; at the instant of its expiry an invite is closed.
+ */
 export const openInvitesSince = (now: Date): Date =>
   new Date(now.getTime() - INVITE_LIFETIME_MILLISECONDS + 1);
 
 /**
- * Invites a person; an open invite to the same e-mail is replaced, its token is worth nothing from then on. That of an owner
- * is replaced only by a user who may make one: else `ROLE_REQUIRED` or `STEP_UP_REQUIRED`. Where there is mail, the
- * token goes into the mail and nowhere else: a user who presents it has shown that mail to the address reaches them. The same request again,
- * by its idempotency key, is answered as it was the first time, and mails nothing.
+ * Invites a person. An open invite to the same e-mail is replaced and its token becomes void; replacing an owner's
+ * invite requires the right to create one, else `ROLE_REQUIRED` or `STEP_UP_REQUIRED`. With mail, the token goes into
+ * the mail and nowhere else, so presenting it proves that the address receives mail. A request repeated under its
+ * idempotency key gets the first answer, and mails nothing.
  */
 export async function createInvite(
   context: WritingContext,
@@ -127,7 +128,7 @@ function newInvite(
   return { invite, token };
 }
 
-/** Writes an invite in the place of an open one. A refusal leaves nothing written. */
+/** Writes an invite in place of an open one. A refusal leaves nothing written. */
 async function write(
   { collections, mailing }: AuthContext,
   principal: SessionPrincipal,
@@ -152,7 +153,7 @@ async function write(
   return null;
 }
 
-/** Withdraws an open invite; that of an owner needs what making one needs, else `ROLE_REQUIRED` or `STEP_UP_REQUIRED`. */
+/** Withdraws an open invite; an owner's needs what creating it needs, else `ROLE_REQUIRED` or `STEP_UP_REQUIRED`. */
 export async function revokeInvite(
   { clock, collections, transaction }: WritingContext,
   principal: SessionPrincipal,
@@ -171,17 +172,17 @@ export async function revokeInvite(
   });
 }
 
-/** An invite as its page shows it before it is accepted. */
+/** An invite as shown before it is accepted. */
 export interface ShownInvite {
   readonly organizationName: string;
   readonly inviterName: string;
   readonly email: string;
   readonly role: Role;
-  /** Whether they can join by the organization's identity provider. */
+  /** Whether the invited person can join through the organization's identity provider. */
   readonly identityProvider: boolean;
 }
 
-/** Reads an open invite by its token; `NOT_FOUND` also where its maker could not make it any more. */
+/** Reads an open invite by its token. Returns `NOT_FOUND` also if its creator could no longer create it. */
 export async function checkInvite(context: AuthContext, token: string): Promise<Result<ShownInvite>> {
   const { invites, organizations, users } = context.collections;
   const { accessProofs } = context;
@@ -201,9 +202,9 @@ export async function checkInvite(context: AuthContext, token: string): Promise<
 }
 
 /**
- * Makes the invited person a member and signs them in. Organization, role and e-mail are the
- * invite's. The invite is used up with the same write that makes the member: of any number at once one is let through,
- * and one that is refused can be tried again.
+ * Makes the invited person a member and signs them in. Organization, role and e-mail are the invite's. The write that
+ * creates the member also consumes the invite: of any number of concurrent calls one succeeds, and a refused one can be
+ * repeated.
  */
 export async function acceptInvite(
   context: WritingContext,
@@ -222,7 +223,7 @@ export async function acceptInvite(
   const issue = await chosenPasswordIssue(input.password, [email, input.name, organization.name]);
   if (issue !== null) return refused(invalid("password", issue));
   const { name, password } = input;
-  // A mailed token is in the mail alone.
+  // A mailed token is known only to the mail's recipient.
   const emailVerified = invite.mail !== null;
   const person = {
     organizationId,
@@ -240,7 +241,7 @@ export async function acceptInvite(
   return joined.ok ? ok(await shownOnce(context, joined.value, now)) : joined;
 }
 
-/** The open invite of a token, if it is as the service wrote it. */
+/** Returns the open invite of a token, if the record is genuine. */
 export async function openInviteOf(context: AuthContext, token: string): Promise<InviteDocument | null> {
   const { accessProofs, clock, collections } = context;
   return accessProofs.genuine(
@@ -250,9 +251,9 @@ export async function openInviteOf(context: AuthContext, token: string): Promise
 }
 
 /**
- * Invite, member and their session in one write. The e-mail is unique in the organization. An invite is worth what its maker could
- * still give: a user who was removed or demoted must not come back by one that they kept. It writes the organization's
- * revision, so that no user joins past a second factor that is being required.
+ * Writes invite, member and session in one transaction. The e-mail is unique in the organization. The invite is valid
+ * only while its creator could still create it: a removed or demoted user must not come back by an invite they kept.
+ * Writes the organization's revision as well, so that nobody joins while a second factor is being made mandatory.
  */
 export async function joinByInvite(
   context: WritingContext,
@@ -304,14 +305,16 @@ export async function joinByInvite(
   }
 }
 
-/** Why a person must not end an open invite: who can't make an owner must not keep an invited person from becoming one. */
+/**
+ * Returns why a person must not withdraw an open invite: without the right to create owners, they must not prevent one.
+ */
 function revokeRefusal({ role }: InviteDocument, principal: SessionPrincipal, now: Date): Refusal | null {
   if (role !== "owner") return null;
   if (!mayInvite(principal.role, role)) return refusal("ROLE_REQUIRED");
   return isSteppedUp(principal, now) ? null : refusal("STEP_UP_REQUIRED");
 }
 
-/** Owners are made by owners only. */
+/** Whether `maker` may invite someone as `invited`. Only owners invite owners. */
 const mayInvite = (maker: Role, invited: Role): boolean =>
   !outranks(invited === "owner" ? "owner" : "admin", maker);
 
@@ -320,5 +323,5 @@ const openUnder = (context: AuthContext, token: string, now: Date) => ({
   expiresAt: { $gt: now },
 });
 
-/** Keyed, so that neither the timing of a look-up nor the database's content discloses a token. */
+/** MACs of tokens. Keyed, so that neither the timing of a look-up nor the database's content discloses a token. */
 const tokenMacs = ({ masterKey }: AuthContext) => masterKey.macs("invite-token");

@@ -10,7 +10,7 @@ import type { Binding, Bound } from "../domain/binding.ts";
 import type { SessionPrincipal } from "./session-principal.ts";
 import { userView, type UserView } from "./views.ts";
 
-/** A key that was minted by a user who can't mint any more. */
+/** A key created by a user who may no longer create keys. */
 export interface LostKey {
   readonly id: string;
   readonly name: string;
@@ -27,20 +27,20 @@ interface MemberChanged {
   readonly lost: readonly LostKey[];
 }
 
-/** Rights of a member. A binding that is left out stays. */
+/** A member's rights. An omitted binding stays. */
 export interface Rights {
   readonly role: Role;
   readonly binding?: Binding | undefined;
 }
 
-/** End of the organization keys of a user who can't mint any more. */
+/** Fate of the organization keys of a user who may no longer create keys. */
 export interface KeysOnLeaving {
   readonly keepKeys: boolean;
 }
 
 const REVOKED: KeysOnLeaving = { keepKeys: false };
 
-/** Members as the API shows them, in the order given. */
+/** Returns members as the API shows them, in the given order. */
 export async function memberViews(
   { collections }: AuthContext,
   members: readonly UserDocument[],
@@ -56,8 +56,8 @@ export async function memberViews(
 }
 
 /**
- * Gives a member other rights, which bind their open sessions from the next request on. A member or auditor can't mint
- * keys any more: the organization keys whose values they have seen are revoked with it, unless they are to be kept.
+ * Changes a member's rights, effective for their open sessions from the next request on. A member or auditor may not
+ * create keys, so the organization keys whose values the person has seen are revoked in the same write, unless kept.
  */
 export async function changeRole(
   context: WritingContext,
@@ -73,7 +73,7 @@ export async function changeRole(
     const reason = await changeRefusal(context, principal, member, session);
     if (reason !== null) return unchanged(refused(reason));
     const { accessProofs, collections } = context;
-    // A new proof would make good whatever was changed besides.
+    // A new proof would legitimize earlier changes by others.
     if (accessProofs.genuine("user", member) === null) return unchanged(refused(refusal("NOT_FOUND")));
     const change = accessProofs.changed("user", member, { role, binding });
     await collections.users.updateOne({ _id: member._id }, { $set: change }, { session });
@@ -92,7 +92,7 @@ export async function changeRole(
   return ok({ member: view, revokedOrganizationKeys: keys.keepKeys ? [] : lost });
 }
 
-/** Only members are bound. */
+/** Returns the binding under a role: only members are bound. */
 function boundAs(role: Role, chosen: Binding | undefined, { binding = null }: UserDocument): Bound | null {
   if (role !== "member") return null;
   if (chosen === undefined) return binding;
@@ -102,10 +102,7 @@ function boundAs(role: Role, chosen: Binding | undefined, { binding = null }: Us
 const isSame = (one: Bound | null, other: Bound | null): boolean =>
   one?.type === other?.type && one?.ids.toSorted().join() === other?.ids.toSorted().join();
 
-/**
- * Removes a member; their sessions, second factors and organization keys (unless they are to be kept) end with them, and
- * their e-mail may be invited again.
- */
+/** Removes a member with their sessions, second factors and (unless kept) keys. They may be invited again. */
 export async function removeMember(
   context: WritingContext,
   principal: SessionPrincipal,
@@ -131,9 +128,9 @@ export async function removeMember(
 }
 
 /**
- * The live organization keys of a user who can't mint any more, revoked unless they are to be kept. Theirs is a key
- * whose value they were shown, by minting or by rotating it: what another user has rotated since they don't know. A mint
- * on its way is in conflict with the change that this is part of (`keysRevision`).
+ * Returns the live organization keys of a user who may no longer create keys, revoked unless kept. These are the keys
+ * whose value the user was shown, by creating or rotating them: they do not know a value that another user has rotated
+ * since. A concurrent creation conflicts with this change through `keysRevision`.
  */
 async function loseKeys(
   { clock, collections: { organizationKeys } }: AuthContext,
@@ -149,15 +146,15 @@ async function loseKeys(
   return keys.map(({ _id: id, last4, name }) => ({ id, name, last4 }));
 }
 
-/** Lists the keys for the audit log; empty if there were none. */
+/** Returns the lost keys for the audit log; empty if there are none. */
 function keysNamed(lost: readonly LostKey[], { keepKeys }: KeysOnLeaving): object {
   if (lost.length === 0) return {};
   return { [keepKeys ? "keptOrganizationKeys" : "revokedOrganizationKeys"]: lost.map(({ id }) => id) };
 }
 
 /**
- * Changes one member, alone in its organization: each change writes the organization's revision first, so that of two
- * at once the second starts over and sees what the first has done. That makes "the last owner" exact.
+ * Changes one member exclusively in the organization. Each change first writes the organization's revision, so the
+ * second of two concurrent changes starts over and sees the first one's result. That makes "the last owner" exact.
  */
 async function changeMember<T>(
   context: WritingContext,
@@ -178,8 +175,8 @@ async function changeMember<T>(
 }
 
 /**
- * Why the caller must not change this member, or null. Only an owner touches an owner; the last one stays; and the
- * caller must still be what they were when the request came in.
+ * Returns why the caller must not change this member, or null. Only an owner may change an owner; the last owner stays;
+ * and the caller must still have the role with which the request came in.
  */
 async function changeRefusal(
   { collections }: AuthContext,

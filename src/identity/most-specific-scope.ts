@@ -2,7 +2,7 @@ import type { Collections } from "../store/collections.ts";
 import type { EqualityFilter } from "../store/newest-reads.ts";
 import type { BindingFilter } from "../domain/binding.ts";
 
-/** Containers that a list is limited to by its caller's filters. */
+/** Containers to which a caller's filters limit a list. */
 export interface ContainerFilter {
   readonly projectId?: string | undefined;
   readonly teamId?: string | undefined;
@@ -11,10 +11,10 @@ export interface ContainerFilter {
 
 type Records = Pick<Collections, "agents" | "projects" | "teams">;
 
-/** Containers of a record, itself included. */
+/** Containers of a record, including the record itself. */
 type Chain = ContainerFilter & { readonly organizationId: string };
 
-/** The most specific first. The record of each names all its containers, and none is ever moved. */
+/** Most specific first. Each container's record names all its own containers, and none is ever moved. */
 const LEVELS = ["agentId", "teamId", "projectId"] as const;
 
 const SCOPE_FIELDS = { projection: { organizationId: 1, projectId: 1, teamId: 1 } } as const;
@@ -44,9 +44,9 @@ const CHAIN_OF: Readonly<
 };
 
 /**
- * The most specific of the containers that a list of an organization is limited to, by the field in which records name it: what it
- * contains is in all the others, too, so that one field is enough. Null where they are not nested in one another, or one of them
- * is not the organization's: then no record is in all of them.
+ * Returns the most specific of the containers to which an organization's list is limited, by its field in records.
+ * Everything in it is in all the others too, so one field suffices. Null if the containers are not nested or one is
+ * outside the organization: then no record is in all of them.
  */
 export async function mostSpecificScope(
   records: Records,
@@ -61,7 +61,7 @@ export async function mostSpecificScope(
   if (chain?.organizationId !== organizationId) return null;
   const isInAll = LEVELS.every((each) => filter[each] === undefined || filter[each] === chain[each]);
   if (!isInAll) return null;
-  // A project that is named to a caller with teams: those of its teams that are the caller's.
+  // The project was named by a caller limited to teams: lists the project's teams that are the caller's.
   if (binding.teamId !== undefined && level === "projectId") {
     const within = { _id: { $in: [...binding.teamId] }, organizationId, projectId: id };
     const teams = await records.teams.find(within, SCOPE_FIELDS).toArray();
@@ -75,7 +75,7 @@ const isWithin = ({ projectId, teamId }: BindingFilter, chain: Chain): boolean =
     (isCovered) => isCovered !== false,
   );
 
-/** One value where there is one, so that the list reads one stretch of its index. */
+/** Uses a plain value for a single id, so that the list reads one range of its index. */
 function boundTo(organizationId: string, { projectId, teamId }: BindingFilter): EqualityFilter {
   const [field, ids] =
     teamId === undefined ? (["projectId", projectId] as const) : (["teamId", teamId] as const);

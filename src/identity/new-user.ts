@@ -12,20 +12,20 @@ export interface NewUser {
   readonly organizationId: string;
   readonly name: string;
   readonly email: string;
-  /** Whether they have shown that mail to it reaches them. */
+  /** Whether the person has proved that the address receives their mail. */
   readonly emailVerified: boolean;
   readonly role: Role;
   readonly binding?: Bound;
   readonly approvalMails?: true;
   readonly sso?: NonNullable<UserDocument["sso"]>;
-  /** Password that `chosenPasswordIssue` has nothing against; null: they sign in by their provider. */
+  /** A password accepted by `chosenPasswordIssue`; null if the person signs in through a provider. */
   readonly password: string | null;
 }
 
-/** Equals no hash. */
+/** Matches no password. */
 const NO_PASSWORD = "";
 
-/** The record of a person who joins; the only place that makes one. */
+/** Returns the record of a person who joins. The only place that creates one. */
 export async function newUser(
   { password, ...person }: NewUser,
   now: Date,
@@ -44,7 +44,7 @@ export async function newUser(
   });
 }
 
-/** The refusal of one field of what was sent. */
+/** Returns the refusal of one field of the input. */
 export const invalid = (path: string, message: string): Refusal =>
   refusal("VALIDATION_FAILED", message, { issues: [{ path, message }] });
 

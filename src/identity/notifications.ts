@@ -5,14 +5,12 @@ import { ok, refused, type Result } from "../domain/result.ts";
 import type { AuthContext, WritingContext } from "./context.ts";
 import type { SessionPrincipal } from "./session-principal.ts";
 
-/** The notifications that a person has chosen. */
 export interface Notifications {
   readonly approvalMails: boolean;
-  /** Whether the service mails at all. */
+  /** Whether the service sends mail at all. */
   readonly mailAvailable: boolean;
 }
 
-/** Notifications that the caller has chosen. */
 export async function ownNotifications(
   { collections, mailing }: AuthContext,
   { userId }: SessionPrincipal,
@@ -22,7 +20,7 @@ export async function ownNotifications(
   return ok({ approvalMails: user.approvalMails === true, mailAvailable: mailing !== null });
 }
 
-/** Changes the caller's notifications. `TOO_MANY_MAILED_PEOPLE` where as many others of the organization are mailed as may be. */
+/** Changes the caller's notifications. `TOO_MANY_MAILED_PEOPLE` beyond the organization's maximum. */
 export async function changeNotifications(
   { collections: { users }, mailing, transaction }: WritingContext,
   { organizationId, userId }: SessionPrincipal,

@@ -7,7 +7,7 @@ import { hasFactor } from "./factors.ts";
 import { requireOfAll } from "./requirements.ts";
 import type { SessionPrincipal } from "./session-principal.ts";
 
-/** Settings to change; a field left out stays. */
+/** Settings to change; an omitted field stays. */
 export interface OrganizationSettings {
   /** Null: no owner. */
   readonly walletOwner?: string | null;
@@ -23,9 +23,9 @@ export interface SettingsChanged {
 }
 
 /**
- * Changes the settings of the caller's organization, all or none. A second factor that is required binds every person's
- * next request: each of their records says it, and a user who joins meanwhile is in conflict with this. A user without one
- * can't require one of others: `SECOND_FACTOR_ENROLMENT_REQUIRED`.
+ * Changes the settings of the caller's organization, all or none. A newly required second factor binds every person's
+ * next request: each person's record carries the requirement, and a user who joins concurrently conflicts with the
+ * change. A user without a second factor cannot require one of others: `SECOND_FACTOR_ENROLMENT_REQUIRED`.
  */
 export async function changeOrganizationSettings(
   context: WritingContext,
@@ -35,7 +35,7 @@ export async function changeOrganizationSettings(
   const { organizations, users } = context.collections;
   const write = () =>
     context.transaction<Result<SettingsChanged>>(async (session) => {
-      // A caller that waited for its turn may have been removed or demoted meanwhile.
+      // A caller that waited for the lock may have been removed or demoted meanwhile.
       const isForOwners = requireSecondFactor !== undefined || walletOwner !== undefined;
       const roles = isForOwners ? (["owner"] as const) : (["owner", "admin"] as const);
       const caller = { _id: userId, organizationId, role: { $in: roles } };
@@ -65,7 +65,7 @@ export async function changeOrganizationSettings(
         await requireOfAll(context, organizationId, "secondFactorRequired", requireSecondFactor, session);
       const after = await organizations.findOne({ _id }, { session });
       if (before === null || after === null) throw new Error("a caller's organization has lost its record");
-      // The requested fields alone are audited, also if they had the value before.
+      // Only the requested fields are audited, including those whose value did not change.
       const requestedFields = (organization: OrganizationDocument) => ({
         ...(name === undefined ? {} : { name: organization.name }),
         ...(timezone === undefined ? {} : { timezone: organization.timezone ?? null }),

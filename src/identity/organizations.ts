@@ -2,7 +2,7 @@ import { LRUCache } from "lru-cache";
 import type { Collection } from "mongodb";
 import type { OrganizationDocument } from "../store/identity-documents.ts";
 
-/** The TTL of the cache: how long a plan, or a name, may be out of date. */
+/** TTL of the cache: maximum age of a plan or a name. */
 const CACHE_TTL_MS = 10_000;
 const ORGANIZATIONS_MAX = 10_000;
 
@@ -14,9 +14,9 @@ interface CacheEntry {
 }
 
 /**
- * The organizations of callers: a read per organization and 10 s, not per request. Nothing in one says who may do
- * what; keys, sessions and users, which do, are read anew for every request. One that is not ready yet is not kept, so
- * that it is ready for everybody at once.
+ * Caches callers' organizations: one read per organization and 10 s instead of one per request. An organization's
+ * record grants no rights; keys, sessions and users do, and are read for every request. An organization that is not
+ * ready is not cached, so that its readiness is seen at once.
  */
 export class Organizations {
   readonly #find: FindOrganization;
@@ -49,12 +49,12 @@ export class Organizations {
     }
   }
 
-  /** Has this process read an organization anew that was just changed; others follow within the TTL. */
+  /** Evicts a changed organization in this process; other processes follow within the TTL. */
   changed(id: string): void {
     this.#stored.delete(id);
   }
 
-  /** Unless another read has taken its place. */
+  /** Evicts an entry unless another read has replaced it. */
   #forget(id: string, stored: CacheEntry): void {
     if (this.#stored.get(id) === stored) this.#stored.delete(id);
   }

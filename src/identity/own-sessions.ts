@@ -6,10 +6,10 @@ import type { SessionDocument } from "../store/identity-documents.ts";
 import { endSessions, type SessionsEnded } from "./password-change.ts";
 import { epochOf, type SessionPrincipal } from "./session-principal.ts";
 
-/** More sign-ins than a user makes within a month. Those beyond are ended like all others. */
+/** More sign-ins than a user makes within a month. Unlisted sessions are ended like all others. */
 const SESSIONS_LISTED_MAX = 200;
 
-/** The caller's own sessions that are alive, newest first; of very many the newest. */
+/** Returns the caller's own live sessions, newest first, up to `SESSIONS_LISTED_MAX`. */
 export async function ownSessions(
   { clock, collections }: AuthContext,
   { userId }: SessionPrincipal,
@@ -21,7 +21,9 @@ export async function ownSessions(
   return ok(await newest.limit(SESSIONS_LISTED_MAX).toArray());
 }
 
-/** Ends one of the caller's own sessions, be it the current one. Any other, and one that is over, is `NOT_FOUND`. */
+/**
+ * Ends one of the caller's own sessions, possibly the current one. Any other session, or an ended one, is `NOT_FOUND`.
+ */
 export async function endOwnSession(
   { clock, collections, transaction }: WritingContext,
   { userId }: SessionPrincipal,
@@ -36,7 +38,6 @@ export async function endOwnSession(
   });
 }
 
-/** Ends the caller's sessions but for the current one. */
 export async function endOtherSessions(
   context: WritingContext,
   { sessionId, userId }: SessionPrincipal,

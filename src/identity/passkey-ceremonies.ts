@@ -24,29 +24,30 @@ import type { RelyingParty } from "./relying-party.ts";
 
 type Challenge = Uint8Array<ArrayBuffer>;
 
-/** A person as their device shows them. */
+/** A person as shown by their device. */
 export interface PasskeyUser {
   readonly userId: string;
   readonly email: string;
   readonly name: string;
 }
 
-/** Facts of a passkey that an enrolment reports. */
+/** Facts reported by a passkey's enrolment. */
 export type NewPasskey = Pick<
   PasskeyDocument,
   "credentialId" | "publicKey" | "counter" | "backupEligible" | "backedUp"
 >;
 
-/** Facts of a passkey that a signature reports. */
+/** Facts reported by a passkey's signature. */
 export type UsedPasskey = Pick<PasskeyDocument, "counter" | "backupEligible" | "backedUp">;
 
-/** A person's handle on their devices. Not their e-mail, which WebAuthn would have stored there in the clear. */
+/** Returns a person's handle on their devices. Not the e-mail, which WebAuthn would store there in the clear. */
 export const userHandleOf = (userId: string): string =>
   Buffer.from(bytesOfUuid(userId)).toString("base64url");
 
 /**
- * Options for a browser to make a passkey. It must verify its user, and be found without the person being known, so
- * that sign-in needs no e-mail and discloses no accounts. No attestation: which makes are trusted is not ours to say.
+ * Returns options for creating a passkey. The passkey must verify its user and be discoverable, so that sign-in needs
+ * no e-mail and discloses no accounts. No attestation is requested: the service does not decide which makes are
+ * trusted.
  */
 export async function enrolmentOptions(
   { id, productName }: { readonly id: string; readonly productName: string },
@@ -70,7 +71,7 @@ export async function enrolmentOptions(
   return creationOptions.parse(options);
 }
 
-/** Options for a browser to sign with a passkey: one of these, or any of the device's if none is named. */
+/** Returns options for signing with one of the allowed passkeys, or with any on the device if none is named. */
 export async function assertionOptions(
   { id }: RelyingParty,
   challenge: Challenge,
@@ -96,18 +97,18 @@ const clientData = z.looseObject({ challenge: z.string(), crossOrigin: z.boolean
 const clientDataOf = ({ response }: RegistrationResponse | AuthenticationResponse) =>
   clientData.parse(JSON.parse(isoBase64URL.toUTF8String(response.clientDataJSON)));
 
-/** The challenge that a response says it answers; null where it can't be read. */
+/** Returns the challenge that a response claims to answer; null if the response can't be read. */
 export const challengeOf = (response: RegistrationResponse | AuthenticationResponse): string | null =>
   orNull(() => clientDataOf(response).challenge);
 
 /**
- * Whether a page in a frame asked. No page of ours is ever in one; the library lets a browser pass that does not say
- * on which site it was.
+ * Whether a page in a frame asked. No page of the service is ever framed. The library checks this only if the browser
+ * names the top-level site.
  */
 const isFramed = (response: RegistrationResponse | AuthenticationResponse): boolean =>
   clientDataOf(response).crossOrigin === true;
 
-/** The passkey that a response enrols, once everything about the response was found right; null: something was not. */
+/** Returns the passkey enrolled by a response, after all checks of the response passed; null if one failed. */
 export function verifyEnrolment(
   { id: expectedRPID, origins }: RelyingParty,
   response: RegistrationResponse,
@@ -136,9 +137,9 @@ export function verifyEnrolment(
 }
 
 /**
- * Reads the passkey's counter and backup flags from a response to a challenge, once everything else was found right; null:
- * something was not. These are the caller's: they are worth something only under a good
- * signature, and the library looks at the counter before.
+ * Reads the passkey's counter and backup flags from a response to a challenge, after all other checks passed; null if
+ * one failed. The values count only under a valid signature, and the library compares the counter before it verifies
+ * one, so the caller judges them.
  */
 export function verifyAssertion(
   { id: expectedRPID, origins }: RelyingParty,
@@ -149,7 +150,7 @@ export function verifyAssertion(
   return orNull(async () => {
     const { userHandle } = response.response;
     if (isFramed(response)) return null;
-    // Missing or empty for authenticators and password managers that keep none.
+    // Missing or empty for authenticators and password managers without user handles.
     if (![undefined, null, "", userHandleOf(userId)].includes(userHandle)) return null;
     const { authenticationInfo: info, verified } = await verifyAuthenticationResponse({
       response: authenticationOf(response),
@@ -165,9 +166,9 @@ export function verifyAssertion(
 }
 
 /**
- * Whether there is no attestation, as requested, or only the passkey's own signature ("self"). One by a certificate
- * would be held against no authority that we trust: not worth reading certificates from outside, and fetching what
- * they name.
+ * Whether there is no attestation, as requested, or only the passkey's own ("self"). A certificate's attestation would
+ * be checked against no authority that the service trusts, so it is not worth parsing foreign certificates and fetching
+ * the URLs in them.
  */
 function hasPlainAttestation({ response }: RegistrationResponse): boolean {
   const attestation = decodeAttestationObject(isoBase64URL.toBuffer(response.attestationObject));
@@ -175,7 +176,7 @@ function hasPlainAttestation({ response }: RegistrationResponse): boolean {
   return format === "none" || (format === "packed" && attestation.get("attStmt").get("x5c") === undefined);
 }
 
-/** Copies only what the library verifies. */
+/** Copies only the fields that the library verifies. */
 const registrationOf = ({ id, rawId, response, type }: RegistrationResponse): RegistrationResponseJSON => {
   const { attestationObject, clientDataJSON } = response;
   return { id, rawId, type, clientExtensionResults: {}, response: { attestationObject, clientDataJSON } };
@@ -192,7 +193,10 @@ const authenticationOf = ({
   return { id, rawId, type, clientExtensionResults: {}, response: signed };
 };
 
-/** The library throws at whatever it finds wrong, and decoding does at nonsense. Nothing in here reaches an engine. */
+/**
+ * Returns null instead of throwing: the library throws for anything invalid, and decoding throws for nonsense. No
+ * engine is called in here, so no outage is hidden.
+ */
 function orNull<T>(read: () => Promise<T>): Promise<T | null>;
 function orNull<T>(read: () => T): T | null;
 function orNull(read: () => unknown): unknown {

@@ -2,21 +2,20 @@ import { createHash } from "node:crypto";
 import type { AuthContext } from "./context.ts";
 import type { PasskeyChallengeDocument, PasskeyPurpose } from "../store/identity-documents.ts";
 
-/** Time that a person has for their device's questions: of a challenge, and of the browser's dialogue. */
+/** Time for a person to answer their device's prompts: lifetime of a challenge, and timeout of the browser's dialog. */
 export const CHALLENGE_MILLISECONDS = 5 * 60 * 1000;
 
-/** Twice what WebAuthn asks for. */
+/** Twice the size recommended by WebAuthn. */
 const CHALLENGE_SIZE_BYTES = 32;
 
-/** Person and purpose that a challenge is for. */
 export interface ChallengeFor {
   readonly purpose: PasskeyPurpose;
-  /** Null, as the next, at sign-in: the user has no session yet. */
+  /** Null at sign-in, as is `sessionId`: the user has no session yet. */
   readonly userId: string | null;
   readonly sessionId: string | null;
 }
 
-/** Makes a challenge that is good once, for this alone, for 5 minutes of the service's clock. */
+/** Issues a challenge for one purpose, valid once and for 5 minutes of the service's clock. */
 export async function issueChallenge(
   { accessProofs, clock, collections, randomBytes }: AuthContext,
   { purpose, sessionId, userId }: ChallengeFor,
@@ -31,9 +30,9 @@ export async function issueChallenge(
 }
 
 /**
- * Uses a challenge up, whatever comes of the response that it came back in: one write removes it, so of any number at
- * once one gets it. Null where it is unknown, used, expired, or was given out for another purpose or user; that uses
- * it up, too.
+ * Consumes a challenge, whatever becomes of the response that carries it: one write removes it, so of any number of
+ * concurrent calls one gets it. Null if the challenge is unknown, used, expired, or was issued for another purpose or
+ * user, in which case it is consumed as well.
  */
 export async function takeChallenge(
   { accessProofs, clock, collections }: AuthContext,
@@ -47,5 +46,5 @@ export async function takeChallenge(
   return isFor ? given : null;
 }
 
-/** Hashes a challenge, so that the database and its logs never hold one that is good. */
+/** Hashes a challenge, so that the database and its logs never hold a valid one. */
 const hashOf = (challenge: string): string => createHash("sha256").update(challenge).digest("base64url");

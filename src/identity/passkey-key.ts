@@ -1,23 +1,23 @@
 import { createPublicKey, type JsonWebKey } from "node:crypto";
 import { cose, COSEALG, decodeCredentialPublicKey } from "@simplewebauthn/server/helpers";
 
-/** The algorithms that authenticators have, the same on every server: the library's default depends on the runtime. */
+/** The algorithms of authenticators, fixed for every server: the library's default depends on the runtime. */
 export const ALGORITHMS = [COSEALG.EdDSA, COSEALG.ES256, COSEALG.RS256];
 
-/** NIST's least since 2014. */
+/** NIST's minimum since 2014. */
 const RSA_BITS_MIN = 2_048;
 
 type Bytes = Uint8Array<ArrayBuffer>;
 
 /**
- * Whether signatures by a COSE key can ever be verified: a kind that its algorithm goes with, and a point or modulus that
- * is one. An enrolment without attestation is not signed, so the library takes any; but a factor that can't be used
- * must not count as one. Throws for what is no COSE key at all.
+ * Whether signatures by a COSE key can ever be verified: its kind fits its algorithm, and its point or modulus is
+ * valid. An enrolment without attestation is not signed, so the library accepts any key; but a factor that can't be
+ * used must not count as one. Throws for anything that is not a COSE key.
  */
 export function isUsableKey(publicKey: Bytes): boolean {
   const jwk = jwkOf(publicKey);
   if (jwk === null) return false;
-  // Throws unless the key is one: node checks points and lengths.
+  // Throws for an invalid key: node checks points and lengths.
   const { asymmetricKeyDetails: details } = createPublicKey({ key: jwk, format: "jwk" });
   return jwk.kty !== "RSA" || (details?.modulusLength ?? 0) >= RSA_BITS_MIN;
 }

@@ -12,18 +12,18 @@ import type { SignedIn } from "./sessions.ts";
 import { isBehindSso } from "./session-principal.ts";
 import { beginSession } from "./sign-in.ts";
 
-/** The user is not known yet: it is good for any client, together with a passkey. */
+/** Without user or session, since the user is unknown: valid for any client that answers with a passkey. */
 const ANONYMOUS = { purpose: "sign_in", userId: null, sessionId: null } as const;
 
-/** Begins a sign-in by passkey. It names no credentials, so it discloses none. */
+/** Begins a sign-in by passkey. Names no credentials, so it discloses none. */
 export async function passkeySignInOptions(context: AuthContext): Promise<RequestOptions> {
   const challenge = await issueChallenge(context, ANONYMOUS);
   return await (await ceremonies()).assertionOptions(context.relyingParty, challenge, []);
 }
 
 /**
- * Signs a person in by a passkey alone: something they have, which has verified something they know or are. That is two factors,
- * so no code is needed.
+ * Signs a person in by a passkey alone. A passkey is two factors, something they have that has verified something they
+ * know or are, so no code is needed.
  */
 export async function signInWithPasskey(
   context: WritingContext,
@@ -32,19 +32,19 @@ export async function signInWithPasskey(
   userAgent: string | null = null,
 ): Promise<Result<SignedIn>> {
   const { users } = context.collections;
-  // Users as they were before the passkey was accepted: after a reset of their factors meanwhile their session is
-  // over when it begins.
+  // Users as read before the passkey was accepted: if their factors are reset meanwhile, the new session is over when
+  // it begins.
   const before: UserDocument[] = [];
   const used = await usePasskey(context, response, ANONYMOUS, ({ userId }, owner) => {
     before.push(owner);
     noteAffected({ organizationId: owner.organizationId, userId, name: owner.name });
   });
-  // These codes have two statuses: 401 at sign-in, 403 elsewhere.
+  // These codes have status 401 at sign-in and 403 elsewhere.
   if (!used.ok) return refused({ ...used.refusal, status: 401 });
   const { change, passkey } = used.value;
   const { userId } = passkey;
   const user = before.find(({ _id }) => _id === userId);
-  // Removed before, or since.
+  // The user was removed before or since.
   if (user === undefined || (await users.findOne({ _id: userId })) === null) {
     return refused({ ...notAccepted().refusal, status: 401 });
   }

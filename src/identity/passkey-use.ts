@@ -12,10 +12,10 @@ import { ceremonies } from "./webauthn.ts";
 const NOT_ACCEPTED =
   "The passkey's response is not right for this request or was used already; ask for new options and try again.";
 
-/** Refuses without saying what is wrong with a signature, which would only help an attacker. */
+/** Refuses a signature without giving the reason, which would only help an attacker. */
 export const notAccepted = () => refused(refusal("SECOND_FACTOR_INVALID", NOT_ACCEPTED));
 
-/** A change of a passkey that its use shows, as the audit log has it. */
+/** An auditable change of a passkey that its use has shown. */
 export interface PasskeyChange {
   readonly before: PasskeyFacts;
   readonly after: PasskeyFacts;
@@ -27,18 +27,18 @@ interface PasskeyFacts {
   readonly backupEligible: boolean;
 }
 
-/** The passkey that answered a challenge, and what has changed about it; null: nothing that it should not do. */
+/** The passkey that answered a challenge, and its change; null if nothing changed unexpectedly. */
 export interface AcceptedPasskey {
   readonly passkey: PasskeyDocument;
   readonly change: PasskeyChange | null;
 }
 
 /**
- * The passkey that answered a challenge, once all of it was found right: a challenge of ours for this very purpose,
- * user and session, taken by this response; a passkey of that user, or of any user where none is known; origin, relying
- * party, user verification, signature; a counter that went on, where the passkey stays on one device. There is no lock
- * as TOTP has: a code can be guessed, a signature can't, and the route's caps bound the work. `onFound` gets the
- * passkey that the response names, with its person, before its signature is verified.
+ * Returns the passkey that answered a challenge, after all checks passed: the challenge was issued for this purpose,
+ * user and session and is consumed by this response; the passkey belongs to that user, or to any user if none is known;
+ * origin, relying party, user verification and signature are right; and the counter advanced, if the passkey is bound
+ * to one device. There is no lock as for TOTP: a code can be guessed, a signature can't, and the route's rate limits
+ * bound the work. `onFound` gets the named passkey and its person before the signature is verified.
  */
 export async function usePasskey(
   context: AuthContext,
@@ -51,7 +51,7 @@ export async function usePasskey(
   if (challenge === null || (await takeChallenge(context, challenge, expected)) === null)
     return notAccepted();
   const { userId } = expected;
-  // A user who is not known yet is named by the device: the handle is part of what it found the passkey by.
+  // The device names an unknown user by the handle, which is part of how it found the passkey.
   if (userId === null && typeof response.response.userHandle !== "string") return notAccepted();
   const owner = userId === null ? {} : { userId };
   const of = { kind: "passkey", credentialId: response.id, ...owner } as const;
@@ -64,7 +64,7 @@ export async function usePasskey(
   if (used === null) return notAccepted();
   const recorded = await recordUse(context, passkey, used);
   if (recorded === "removed") return notAccepted();
-  // The signature is good, so the person may know what is wrong.
+  // The signature is valid, so the person may learn what is wrong.
   if (recorded === "counter behind") return refused(refusal("PASSKEY_POSSIBLY_COPIED"));
   return ok({ passkey, change: changeOf(passkey, used) });
 }
@@ -76,12 +76,12 @@ const isHeld = ({ secondFactors = [] }: UserDocument, { _id, publicKey }: Passke
   );
 
 /**
- * Stores what a good signature said. A passkey that may be synced is on several devices by design, and managers move
- * it: whatever its counter says is accepted. One that stays on a device is refused where its counter is not ahead of
- * the one that is known, as when an attacker has a copy, and marked for its person to see. It stays in force, since the
- * service can't tell the copy from the original, and shutting both out would leave the person without a factor. One
- * that was bound to a device and may be synced now has been copied by somebody, so it is accepted and marked. The
- * condition is part of the write, so that of two signatures at once with one counter one counts.
+ * Stores the facts of a valid signature. A passkey that may be synced is on several devices by design, and password
+ * managers move it, so any counter is accepted. A device-bound passkey is refused unless its counter is ahead of the
+ * stored one, since an attacker may have a copy, and is marked for its person to see. It stays in force: the service
+ * can't tell the copy from the original, and shutting out both would leave the person without a factor. A passkey that
+ * was device-bound and may now be synced has been copied by somebody, so it is accepted and marked. The condition is
+ * part of the write, so that of two concurrent signatures with one counter only one counts.
  */
 async function recordUse(
   { clock, collections }: AuthContext,
@@ -92,7 +92,7 @@ async function recordUse(
   const { counter } = used;
   const lastUsedAt = clock();
   const isSynced = passkey.backupEligible && used.backupEligible;
-  // Passkeys that count nothing say 0 each time.
+  // Passkeys without a counter report 0 each time.
   const went: Filter<PasskeyDocument> = counter === 0 ? { counter: 0 } : { counter: { $lt: counter } };
   const isCopied = used.backupEligible && !passkey.backupEligible;
   const kept = await collections.passkeys.updateOne(

@@ -23,7 +23,7 @@ import { isSteppedUp, type SessionPrincipal } from "./session-principal.ts";
 import { isPasskey } from "./views.ts";
 import { ceremonies } from "./webauthn.ts";
 
-/** More devices than a user has; every one of them goes into the options of each ceremony. */
+/** More devices than a user has. Each is part of every ceremony's options, hence the limit. */
 export const PASSKEYS_MAX = 20;
 
 export interface EnrollPasskeyInput {
@@ -37,7 +37,7 @@ const enrolmentBy = ({ sessionId, userId }: SessionPrincipal): ChallengeFor => (
   sessionId,
 });
 
-/** Begins the enrolment of a passkey. While a second factor is in force, that needs step-up; else a sign-in of just now. */
+/** Begins the enrolment of a passkey. Needs step-up while a second factor is in force, else a recent sign-in. */
 export async function passkeyOptions(
   context: AuthContext,
   principal: SessionPrincipal,
@@ -59,8 +59,8 @@ export async function passkeyOptions(
 }
 
 /**
- * Puts a passkey in force. Elevates nothing, and other sessions live on. A credential that is enrolled already, by
- * any user, is refused like any other response that is not right: whose it is is not disclosed.
+ * Puts a passkey in force. Does not elevate the session, and leaves other sessions alive. A credential already enrolled
+ * by any user is refused like an invalid response, so that its owner is not disclosed.
  */
 export async function enrollPasskey(
   context: WritingContext,
@@ -84,7 +84,9 @@ export async function enrollPasskey(
   }
 }
 
-/** The condition is checked again in the transaction: another session may have enrolled a factor since. */
+/**
+ * Inserts the passkey. Checks the condition again in the transaction: another session may have enrolled a factor since.
+ */
 const insertPasskey = (
   context: WritingContext,
   principal: SessionPrincipal,
@@ -119,7 +121,6 @@ const newPasskey = (
   suspectedCloneAt: null,
 });
 
-/** Gives one of the person's own passkeys another name. */
 export async function renamePasskey(
   { collections, transaction }: WritingContext,
   { userId }: SessionPrincipal,
@@ -136,9 +137,9 @@ export async function renamePasskey(
 }
 
 /**
- * Removes one of the person's own passkeys. Who may do what needs step-up, an owner or admin, keeps a last factor:
- * without one they would be back to a password alone, with which an attacker enrols a first factor of their own and steps
- * up by it. Members have nothing to step up for; they keep a last one where their organization requires one.
+ * Removes one of the person's own passkeys. An owner or admin, whose rights need step-up, keeps a last factor: with
+ * only a password, an attacker could enrol a first factor and step up with it. Members never step up; they keep a last
+ * factor if their organization requires one.
  */
 export const removePasskey = (
   context: WritingContext,

@@ -23,9 +23,9 @@ type Writing = Pick<WritingContext, "accessProofs" | "clock" | "collections" | "
 const wrongPassword = () => refused(refusal("PASSWORD_INVALID"));
 
 /**
- * Changes one's own password and ends one's other sessions, those included that are being begun with the old one. The
- * new password must be as good as a first one: else `VALIDATION_FAILED`. A wrong current password is `PASSWORD_INVALID`;
- * a session that has ended meanwhile changes nothing (`UNAUTHORIZED`).
+ * Changes the caller's password and ends their other sessions, including those being begun with the old password. The
+ * new password must be as strong as a first one, else `VALIDATION_FAILED`. A wrong current password is
+ * `PASSWORD_INVALID`; a session that has ended meanwhile changes nothing (`UNAUTHORIZED`).
  */
 export async function changePassword(
   context: WritingContext,
@@ -43,7 +43,7 @@ export async function changePassword(
     const own = { _id: sessionId, userId, revokedAt: null };
     const current = accessProofs.genuine("session", await collections.sessions.findOne(own, { session }));
     if (current === null) return unchanged(refused(refusal("UNAUTHORIZED")));
-    // The second of two changes with one current password finds that password no longer current.
+    // The second of two changes with one current password finds that password replaced.
     const asRead = { _id: userId, passwordHash: user.passwordHash };
     const epoch = await replacePassword(context, asRead, passwordHash, session);
     if (epoch === null) return unchanged(wrongPassword());
@@ -57,8 +57,8 @@ export async function changePassword(
 }
 
 /**
- * Gives a person another password and ends all their sessions. `UNAUTHORIZED` where there is no such person,
- * `VALIDATION_FAILED` for a password that is too weak. For the operator alone: no operation of the service leads here.
+ * Sets a person's password and ends all their sessions. `UNAUTHORIZED` if the person does not exist,
+ * `VALIDATION_FAILED` for a weak password. For the operator alone: no operation of the service calls this.
  */
 export async function resetPassword(
   context: Writing,
@@ -75,7 +75,7 @@ export async function resetPassword(
   });
 }
 
-/** Returns what is wrong with a password that a person is to have from now on, in words for them, or null. */
+/** Returns what is wrong with a person's new password, in words for that person, or null. */
 export async function issueOf(
   { collections }: Pick<AuthContext, "collections">,
   { email, name, organizationId }: UserDocument,
@@ -85,7 +85,7 @@ export async function issueOf(
   return await chosenPasswordIssue(password, [email, name, organization?.name ?? ""]);
 }
 
-/** Returns the epoch of sessions from now on; null where there is no such person, or their record is not genuine. */
+/** Returns the epoch of new sessions; null if the person does not exist or their record is not genuine. */
 async function replacePassword(
   { accessProofs, collections: { users } }: Pick<AuthContext, "accessProofs" | "collections">,
   which: { readonly _id: string; readonly passwordHash?: string },
@@ -100,7 +100,7 @@ async function replacePassword(
   return sessionsEpoch;
 }
 
-/** Forgets a code generator that was begun and not confirmed, by an earlier holder of the account. */
+/** Discards an unconfirmed code generator, which an earlier holder of the account may have begun. */
 async function dropEnrolment(
   { collections }: Pick<AuthContext, "collections">,
   userId: string,
@@ -110,7 +110,7 @@ async function dropEnrolment(
   await collections.totpFactors.updateMany(begun, { $set: { pending: null } }, { session });
 }
 
-/** Ends those that are alive of the sessions named; answers how many there were. */
+/** Ends the live sessions among those selected; returns their number. */
 export async function endSessions(
   { clock, collections }: Pick<AuthContext, "clock" | "collections">,
   which: { readonly userId: string; readonly _id?: { readonly $ne: string } },

@@ -2,32 +2,29 @@ import { setImmediate as breathe } from "node:timers/promises";
 import type { ZxcvbnFactory } from "@zxcvbn-ts/core";
 import { BoundedWork } from "../lib/bounded-work.ts";
 
-/** zxcvbn's third step: at least 10^8 guesses. With Argon2id in front, a stolen hash is no quick win. */
+/** The third level of zxcvbn: at least 10^8 guesses. Behind Argon2id, cracking a stolen hash is slow. */
 const LEAST_SCORE = 3;
 const LEAST_SCORE_OF_A_PART = 4;
 
-/**
- * Characters scored at a time; a longer text would take more than its share of the process (up to some 60 ms each).
- */
+/** Characters scored at a time. A longer text would block the process for too long; this takes up to about 60 ms. */
 const PART_CHARACTERS = 64;
-/** Distance of parts. They overlap, so that what is hard to guess is whole in one of them, wherever it stands. */
+/**
+ * Distance between parts. Parts overlap, so that a hard-to-guess passage is whole in one of them, wherever it stands.
+ */
 const STRIDE_CHARACTERS = 48;
-/** Parts that are scored, from the beginning: some 200 ms for the worst password. What stands behind them is not looked at. */
+/** Maximum parts scored, from the beginning: about 200 ms for the worst password. The rest is not scored. */
 const PARTS_MAX = 3;
-/** Spellings like p4ssw0rd that are tried; the default of 100 takes eight times as long for the same verdicts. */
+/** Spellings like p4ssw0rd that are tried. The default of 100 takes eight times as long for the same verdicts. */
 const L33T_SUBSTITUTIONS_MAX = 10;
 
 const SEPARATORS = /[\s@._+-]+/;
 
-/**
- * Scoring of one password at a time. Those that wait are some tenths of a second's work; if all are made to be slow,
- * the last are not begun.
- */
+/** Scores one password at a time. A full queue is some tenths of a second's work; of slow ones the last are refused. */
 const scoring = new BoundedWork({ atOnceMax: 1, waitingMax: 32, waitMs: 2_000 });
 
 let estimator: Promise<ZxcvbnFactory> | null = null;
 
-/** The lists are large (half a second, some 60 MB): they are loaded when the first password is chosen, not at the start. */
+/** Loads the large word lists (half a second, about 60 MB) with the first choice of a password, not at the start. */
 async function load(): Promise<ZxcvbnFactory> {
   const [{ ZxcvbnFactory: Factory }, common, english] = await Promise.all([
     import("@zxcvbn-ts/core"),
@@ -42,21 +39,21 @@ async function load(): Promise<ZxcvbnFactory> {
 }
 
 /**
- * Whether a password is breached, trivial, or made of what everybody knows of the person. A long one is cut,
- * since a text is at least as hard to guess as its hardest part: one hard part excuses the rest, and neither a weak
- * beginning nor a weak end decides. Cutting can split a word and so flatter a part, for which a part must be harder
- * than a whole; and what is only long because it repeats itself is shortened before. Of what is left only the beginning
- * counts: where all of that is weak it is guessable, whatever follows. Throws `TooMuchWork` while too many are being scored.
+ * Whether a password is breached, trivial, or made of widely known facts about the person. Long passwords are scored in
+ * parts, since a text is at least as hard to guess as its hardest part: one hard part suffices, and neither a weak
+ * beginning nor a weak end decides. Cutting can split a word and so flatter a part, so a part must be harder than a
+ * whole; repetitions are shortened first. Of the rest only the beginning counts: if all of it is weak, the password
+ * counts as guessable, whatever follows. Throws `TooMuchWork` while too many passwords are being scored.
  */
 export async function isGuessable(password: string, aboutThePerson: readonly string[]): Promise<boolean> {
-  // The lists load before its turn: no user is refused since they are slow to load.
+  // The lists load before the password's turn, so that nobody is refused because of slow loading.
   const zxcvbn = await (estimator ??= load());
   return scoring.run(async () => {
     const words = wordsOf(aboutThePerson);
     const parts = partsOf(password);
     const least = parts.length === 1 ? LEAST_SCORE : LEAST_SCORE_OF_A_PART;
     for (const part of parts) {
-      // Requests that wait are served in between.
+      // Lets waiting requests be served between parts.
       await breathe();
       if (zxcvbn.check(part, words).score >= least) return false;
     }
@@ -64,7 +61,7 @@ export async function isGuessable(password: string, aboutThePerson: readonly str
   });
 }
 
-/** Returns each text, its words, and the words written together. */
+/** Returns each text, its words, and the words joined together. */
 function wordsOf(texts: readonly string[]): string[] {
   const words = texts.flatMap((text) => {
     const own = text.split(SEPARATORS);
@@ -84,9 +81,7 @@ function partsOf(password: string): string[] {
   return parts;
 }
 
-/**
- * Shortens what stands three times or more in a row to twice, until nothing does any more: abcabcabc, aaaa, and both.
- */
+/** Shortens runs of three or more repetitions to two, until none is left: abcabcabc, aaaa, and combinations. */
 function withoutRepetitions(text: string): string {
   const shorter = text.replaceAll(/(.{1,64}?)\1{2,}/gsu, "$1$1");
   return shorter.length === text.length ? text : withoutRepetitions(shorter);

@@ -9,19 +9,22 @@ import { isGuessable } from "./password-strength.ts";
 export const PASSWORD_MIN_CHARACTERS = 12;
 export const PASSWORD_MAX_BYTES = 1024;
 
-/** Cost of a hash by Argon2id; the memory is in KiB. */
+/** Cost of an Argon2id hash; memory in KiB. */
 export interface PasswordCost {
   readonly memoryCost: number;
   readonly timeCost: number;
   readonly parallelism: number;
 }
 
-/** OWASP's first choice for Argon2id, which is this library's default algorithm. About 30 ms on a small server. */
+/**
+ * OWASP's first recommendation for Argon2id, which is this library's default algorithm. About 30 ms on a small server.
+ */
 export const PASSWORD_COST: PasswordCost = { memoryCost: 19_456, timeCost: 2, parallelism: 1 };
 
 /**
- * Returns what is wrong with a password that a user chooses, in words for the person, or null. What everybody knows
- * of the person (e-mail, names) makes a password easy to guess. Throws `TooMuchWork` while too many are being judged.
+ * Returns what is wrong with a password that a user chooses, in words for that person, or null. Widely known facts
+ * about the person (e-mail, names) make a password easy to guess. Throws `TooMuchWork` while too many passwords are
+ * being judged.
  */
 export async function chosenPasswordIssue(
   password: string,
@@ -33,7 +36,7 @@ export async function chosenPasswordIssue(
   return guessable ? "The password is too easy to guess; a few unrelated words make a good one." : null;
 }
 
-/** Returns what is wrong with its length alone. */
+/** Returns what is wrong with a password's length, or null. */
 export function passwordIssue(password: string): string | null {
   const text = prepare(password);
   if (Array.from(text).length < PASSWORD_MIN_CHARACTERS) {
@@ -43,8 +46,8 @@ export function passwordIssue(password: string): string | null {
 }
 
 /**
- * Hashes of this process at once, each with 19 MiB, on two of libuv's four threads: the others stay free for look-ups of names
- * and files. Those that wait are some tenths of a second's work; further ones are refused as unavailable.
+ * Limits concurrent hashes per process, each with 19 MiB, to two of libuv's four threads: the other threads stay free
+ * for DNS and file access. A full queue is some tenths of a second's work; further hashes are refused as unavailable.
  */
 const hashing = new BoundedWork({ atOnceMax: 2, waitingMax: 32, waitMs: 2_000 });
 
@@ -52,9 +55,9 @@ const SALTS_SETTING = "password-salts";
 const SALT_SIZE_BYTES = 16;
 
 /**
- * Hashes passwords, and compares them. The salt follows from the e-mail, keyed by a random value of this database: so one hash tells
- * which accounts of an address a password fits, however many there are, and an unknown address costs exactly the same. No
- * salt is known before the database is, and no two addresses share one.
+ * Hashes and compares passwords. The salt is derived from the e-mail with a random key of this database, so one hash
+ * tells which accounts of an address a password fits, however many there are, and an unknown address costs exactly the
+ * same. No salt is known before the database is, and no two addresses share one.
  */
 export class Passwords {
   readonly #salts: string;
@@ -66,8 +69,7 @@ export class Passwords {
   }
 
   /**
-   * Opens the passwords of a database. Only tests set a cost: a password fits only where it is hashed at the cost of
-   * its hash.
+   * Opens the passwords of a database. Only tests set a cost: a password matches only at the cost of its stored hash.
    */
   static async on(db: Db, now: Date = new Date(), cost = PASSWORD_COST): Promise<Passwords> {
     const { value } = await readOrCreateSetting(db, SALTS_SETTING, () => ({
@@ -78,26 +80,26 @@ export class Passwords {
   }
 
   /**
-   * Argon2id of the password of the user with this e-mail, in the PHC string format. Throws `TooMuchWork` while too many are being
-   * hashed.
+   * Returns the Argon2id hash of a password for this e-mail, in the PHC string format. Throws `TooMuchWork` while too
+   * many passwords are being hashed.
    */
   async hash(email: string, password: string): Promise<string> {
     const text = prepare(password);
     const mac = createHmac("sha256", this.#salts).update(normalizeEmail(email));
     const salt = mac.digest().subarray(0, SALT_SIZE_BYTES);
-    // Stored passwords are never that long, or empty; hashing it would be work for nothing, but a quick answer would
-    // be a sign.
+    // Stored passwords are never that long, or empty. Hashing the text would be wasted work, but a quick answer would
+    // reveal something.
     return await hashing.run(() => hash(isTooLong(text) ? "" : text, { ...this.#cost, salt }));
   }
 
-  /** Whether a password is that of this hash, whatever its salt. Throws `TooMuchWork` as `hash` does. */
+  /** Whether a password matches a hash, whatever its salt. Throws `TooMuchWork` like `hash`. */
   async matches(passwordHash: string, password: string): Promise<boolean> {
     const text = prepare(password);
     return !isTooLong(text) && (await hashing.run(() => verify(passwordHash, text)));
   }
 }
 
-/** Whether two hashes of one address' passwords are of the same password. */
+/** Whether two hashes for one address are of the same password. */
 export function isSamePassword(left: string, right: string): boolean {
   const [one, other] = [Buffer.from(left), Buffer.from(right)];
   return one.length === other.length && timingSafeEqual(one, other);
@@ -105,5 +107,7 @@ export function isSamePassword(left: string, right: string): boolean {
 
 const isTooLong = (text: string): boolean => Buffer.byteLength(text, "utf8") > PASSWORD_MAX_BYTES;
 
-/** Unifies what one keyboard sends as one character and another as two, such as é (RFC 8265, OpaqueString). */
+/**
+ * Unifies characters that some keyboards send as one code point and others as two, such as é (RFC 8265, OpaqueString).
+ */
 const prepare = (password: string): string => password.normalize("NFC");

@@ -4,7 +4,6 @@ import { PLANS } from "../store/identity-documents.ts";
 const MAX_PER_MINUTE = 1_000_000;
 const limit = z.int().min(1).max(MAX_PER_MINUTE).optional();
 
-/** A plan and its custom limits, as an operator's command takes them. */
 export const planFields = { plan: z.enum(PLANS), restPerMinute: limit, mcpPerMinute: limit };
 
 interface PlanInput {
@@ -13,7 +12,6 @@ interface PlanInput {
   readonly mcpPerMinute?: number | undefined;
 }
 
-/** Refuses custom limits on a plan that has none. */
 export function checkCustomLimits(input: PlanInput, check: z.RefinementCtx): void {
   if (input.plan === "enterprise") return;
   const message = "Custom limits belong to the enterprise plan.";

@@ -4,46 +4,45 @@ import type { OrganizationScope } from "../contract/types.ts";
 import type { OrganizationDocument } from "../store/identity-documents.ts";
 import type { SessionPrincipal } from "./session-principal.ts";
 
-/** Caller, once the credential was verified. */
+/** A caller whose credential was verified. */
 export type Principal = AgentPrincipal | ManagementPrincipal;
 
-/** An agent, by its key. */
 export interface AgentPrincipal {
   readonly type: "agent";
   readonly agent: AgentDocument;
-  /** The key that it came with. */
+  /** The key used. */
   readonly keyId: string;
-  /** Left out where the agent's record was read for this request. */
+  /** Missing if the agent's record was read for this request. */
   readonly cached?: CachedAgent;
 }
 
 /**
- * The agent as this process read it some seconds ago. Good for nothing but a payment: its ledger refuses it where the agent has changed,
- * and then it has to be verified.
+ * An agent as this process read it some seconds ago. Valid only for a payment: the ledger refuses the payment if the
+ * agent has changed, and the agent has to be verified then.
  */
 export interface CachedAgent {
   readonly revision: number;
-  /** Verifies the key by the agent's record as it is now. */
+  /** Verifies the key against the agent's current record. */
   readonly verify: () => Promise<Result<AgentPrincipal>>;
 }
 
-/** Caller who may manage an organization. */
+/** A caller who may manage an organization. */
 export type ManagementPrincipal = SessionPrincipal | OrganizationKeyPrincipal;
 
-/** The container that an organization's key may act in. */
+/** The container in which an organization's key may act. */
 export type KeyBinding =
   { readonly type: "organization" } | { readonly type: "project" | "team"; readonly id: string };
 
-/** A machine of an organization, by its key, as the database has it at this request. */
+/** A machine of an organization, authenticated by its key, as read from the database for this request. */
 export interface OrganizationKeyPrincipal {
   readonly type: "organization_key";
   readonly keyId: string;
-  /** Id shared by a key and those that it was rotated into. */
+  /** Id shared by a key and its successors by rotation. */
   readonly lineageId: string;
   readonly organizationId: string;
   readonly organization: OrganizationDocument;
   readonly scopes: readonly OrganizationScope[];
   readonly binding: KeyBinding;
-  /** Agents, projects and teams that the lineage may create in a UTC day. */
+  /** Maximum agents, projects and teams that the lineage may create per UTC day. */
   readonly dailyCreateLimit: number;
 }

@@ -17,11 +17,11 @@ export interface PresentedRefreshToken extends IssuedRefreshToken {
 }
 
 /**
- * Refresh tokens. Each is signed, so that one which is not the session's current one is known
- * to be an old one of ours, and its use can end the session; a made-up token can't.
+ * Refresh tokens. Each is signed, so that a token other than the session's current one is known to be an old one and
+ * its use can end the session; a made-up token can't.
  */
 export class RefreshTokens {
-  /** MACs under each master key in use, the newest first: a token is signed and hashed under the same one. */
+  /** MACs under each master key in use, newest first. A token is signed and hashed under the same key. */
   readonly #macs: readonly [KeyedMacs, ...KeyedMacs[]];
   readonly #randomBytes: RandomBytes;
 
@@ -38,8 +38,9 @@ export class RefreshTokens {
   }
 
   /**
-   * The token that follows one of ours: always the same, so that it can be answered again and need not be stored. Behind it
-   * what a server answers whose newest master key is another one, while a rotation is rolled out.
+   * Returns the successors of a token. A successor is deterministic, so it can be returned again and need not be
+   * stored. The first is under the newest master key; the others are those of servers with another newest key, while a
+   * rotation is rolled out.
    */
   successors({
     sessionId,
@@ -51,7 +52,7 @@ export class RefreshTokens {
     return [under(newest), ...older.map(under)];
   }
 
-  /** The session that a token of ours belongs to and its hash, or null. */
+  /** Returns the session and hash of a token issued by the service, or null. */
   read(token: string): PresentedRefreshToken | null {
     const [, sessionId, secret, signature] = FORMAT.exec(token) ?? [];
     if (sessionId === undefined || secret === undefined || signature === undefined) return null;

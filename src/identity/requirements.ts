@@ -2,7 +2,7 @@ import type { AnyBulkWriteOperation, ClientSession } from "mongodb";
 import type { UserDocument } from "../store/identity-documents.ts";
 import type { WritingContext } from "./context.ts";
 
-/** Requirement of an organization that each of its people's records repeats, where every request finds it. */
+/** A requirement of an organization, copied to each of its people's records, where every request finds it. */
 type Requirement = "secondFactorRequired" | "ssoRequired";
 
 const SET = {
@@ -18,7 +18,7 @@ const NOT_REQUIRED = {
   ssoRequired: { ssoRequired: undefined },
 } as const;
 
-/** Writes a requirement into each person's record, or removes it. A record that is not genuine stays as it is. */
+/** Sets or removes a requirement in each person's record. A record that is not genuine stays unchanged. */
 export async function requireOfAll(
   { accessProofs, collections: { users } }: WritingContext,
   organizationId: string,

@@ -7,13 +7,13 @@ import { changeFactors, factorsOf } from "./factors.ts";
 import { epochOf } from "./session-principal.ts";
 import { isInForce, isPasskey } from "./views.ts";
 
-/** Names of passkeys; whether there is a code generator in force. */
+/** A person's factors: names of passkeys, and whether a code generator is in force. */
 export interface FactorNames {
   readonly passkeys: readonly string[];
   readonly totp: boolean;
 }
 
-/** Factors taken from a person, and the sessions that a finder of the device could use. */
+/** Factors removed from a person, and the number of sessions ended, which a finder of the device could have used. */
 export interface FactorsReset {
   readonly userId: string;
   readonly organizationId: string;
@@ -22,14 +22,13 @@ export interface FactorsReset {
   readonly sessionsEnded: number;
 }
 
-/** An account, and what it has in force. */
 export interface FactorsHeld {
   readonly userId: string;
   readonly organizationId: string;
   readonly factors: FactorNames;
 }
 
-/** The accounts of an e-mail, in all organizations or in the one that is named. */
+/** Returns the accounts of an e-mail, in all organizations or in the given one. */
 export async function factorsHeldBy(
   context: Pick<AuthContext, "collections">,
   email: string,
@@ -48,9 +47,9 @@ export async function factorsHeldBy(
 }
 
 /**
- * Takes all second factors of a person who has lost the last one, and ends their sessions: a finder of the device may
- * be signed in on it, and from then on a first factor is enrolled without step-up. Their password is what is left.
- * `UNAUTHORIZED` where there is no such person. For the operator alone: no operation of the service leads here.
+ * Removes all second factors of a person who has lost the last one, and ends their sessions: a finder of the device may
+ * be signed in on it, and could then enrol a first factor without step-up. The password remains. `UNAUTHORIZED` if the
+ * person does not exist. For the operator alone: no operation of the service calls this.
  */
 export const resetFactors = (
   context: Pick<WritingContext, "accessProofs" | "clock" | "collections" | "transaction" | "mutex">,
@@ -61,7 +60,7 @@ export const resetFactors = (
     const { factors, sessions, users } = context.collections;
     const removed = namesOf(await factorsOf(context, userId, session));
     await factors.deleteMany({ userId }, { session });
-    // A sign-in that is on its way counts as one of theirs.
+    // Also ends the session of a sign-in in progress.
     const none = { secondFactors: [], sessionsEpoch: epochOf(user) + 1 };
     await users.updateOne(
       { _id: userId },

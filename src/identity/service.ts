@@ -75,13 +75,13 @@ export interface Me {
   readonly secondFactorEnrolment: FactorEnrolment;
 }
 
-/** Humans and their sessions, apart from HTTP: what only reads, or leaves nothing but a challenge. */
+/** People and their sessions, apart from HTTP: operations that only read, or leave nothing but a challenge. */
 export interface AuthService {
-  /** Collections, for lists alone. */
+  /** Collections, used only for lists. */
   readonly collections: AuthCollections;
   /** Returns the operations that change something, on behalf of one request. */
   writing(audit: AuditedWrites): AuthWrites;
-  /** `now` is the clock's unless given. */
+  /** `now` defaults to the clock's time. */
   authenticateSession(token: string, now?: Date): Promise<Result<SessionPrincipal>>;
   me(principal: SessionPrincipal): Promise<Result<Me>>;
   sessions(principal: SessionPrincipal): Promise<Result<readonly SessionDocument[]>>;
@@ -91,17 +91,17 @@ export interface AuthService {
   stepUpOptions(principal: SessionPrincipal): Promise<Result<RequestOptions>>;
   /** Null once the service is set up. */
   setUpToken(): Promise<string | null>;
-  /** Whether the service may be set up with it. */
+  /** Whether the token is that of an open set-up. */
   isSetUpToken(token: string): Promise<boolean>;
   checkInvite(token: string): Promise<Result<ShownInvite>>;
   sso(organizationId: string): Promise<SsoDocument | null>;
-  /** Null, or what is wrong with a provider and domains that an owner names. */
+  /** Returns what is wrong with a provider and domains named by an owner, or null. */
   judgeSso(principal: SessionPrincipal, choice: SsoChoice): Promise<Refusal | null>;
   beginSso(by: SsoBeginning): Promise<Result<BegunSso>>;
   memberViews(members: readonly UserDocument[]): Promise<UserView[]>;
 }
 
-/** Operations that change people, their sessions or their organization; each with its entry in the audit log. */
+/** Operations that change people, their sessions or their organization, each with its entry in the audit log. */
 export interface AuthWrites {
   signIn(input: SignInInput, noteAffected?: NoteAffected): Promise<Result<SignedIn>>;
   signOut(principal: SessionPrincipal): Promise<Result<null>>;
@@ -151,7 +151,7 @@ export interface AuthWrites {
   endBySso(token: string): Promise<Result<null>>;
 }
 
-/** Call `verifyMasterKey` and `ensureIndexes` before it. */
+/** Requires `verifyMasterKey` and `ensureIndexes`. */
 export async function createAuthService(deps: AuthDeps): Promise<AuthService> {
   const context = await createAuthContext(deps);
   return {

@@ -6,7 +6,7 @@ import type {
 } from "../store/identity-documents.ts";
 import type { Binding } from "../domain/binding.ts";
 
-/** Person behind a session, as the database has it at this request. */
+/** The person behind a session, as read from the database for this request. */
 export interface SessionPrincipal {
   readonly type: "session";
   readonly sessionId: string;
@@ -14,32 +14,32 @@ export interface SessionPrincipal {
   readonly organizationId: string;
   readonly email: string;
   readonly name: string;
-  /** The role of this moment, whatever the token says. */
+  /** The current role, whatever the token says. */
   readonly role: Role;
-  /** Likewise. */
+  /** The current binding, whatever the token says. */
   readonly binding: Binding;
   readonly organization: OrganizationDocument;
   readonly signedInAt: Date;
   readonly amr: readonly AuthenticationMethod[];
   readonly stepUpExpiresAt: Date | null;
-  /** Their organization requires a second factor, and they have none: they can do nothing but enrol one. */
+  /** Whether the organization requires a second factor that the person lacks: enrolling one is all they can do. */
   readonly mustEnrol: boolean;
 }
 
-/** Returns the epoch that a session of theirs must have been begun under, or been taken on to, to be alive. */
+/** Returns the epoch that a live session of the user was begun in or moved to. */
 export const epochOf = ({ sessionsEpoch = 0 }: UserDocument): number => sessionsEpoch;
 
-/** Whether the organization's provider is their only way in. An owner keeps the others, in case the provider fails. */
+/** Whether the organization's provider is the only way in. An owner keeps the others, in case it fails. */
 export const isBehindSso = ({ role, ssoRequired }: UserDocument): boolean =>
   ssoRequired === true && role !== "owner";
 
-/** Time after a sign-in in which its session may enrol a first second factor. */
+/** Time after a sign-in during which the session may enrol a first second factor. */
 const FRESH_SIGN_IN_MILLISECONDS = 5 * 60 * 1000;
 
-/** Whether the person signed in just now; no refresh makes it so again. */
+/** Whether the person signed in recently. Refreshes do not count. */
 export const isFreshlySignedIn = ({ signedInAt }: SessionPrincipal, now: Date): boolean =>
   now.getTime() - signedInAt.getTime() < FRESH_SIGN_IN_MILLISECONDS;
 
-/** Whether a session may do what needs step-up; at the instant of expiry it no longer may. */
+/** Whether a session may perform operations that need step-up; at the instant of expiry it no longer may. */
 export const isSteppedUp = (principal: SessionPrincipal, now: Date): boolean =>
   principal.stepUpExpiresAt !== null && now.getTime() < principal.stepUpExpiresAt.getTime();

@@ -5,14 +5,13 @@ import type { Role } from "../contract/types.ts";
 import type { AuthenticationMethod } from "../store/identity-documents.ts";
 import type { SigningKey } from "./signing-key.ts";
 
-/** A token lives 15 minutes. */
 export const SESSION_TOKEN_LIFETIME_SECONDS = 900;
 
-/** The only algorithm that is ever accepted: what a token's header says chooses nothing. */
+/** The only accepted algorithm: the token's header has no say. */
 const ALGORITHM = "EdDSA";
 const TYPE = "JWT";
 
-/** Longer ones are refused unread; ours have about 700 characters. */
+/** Longer tokens are refused unread; genuine ones have about 700 characters. */
 const MAX_TOKEN_CHARACTERS = 4096;
 
 const claimsSchema = z.object({
@@ -26,7 +25,7 @@ const claimsSchema = z.object({
   amr: z.array(z.string()),
 });
 
-/** Subject of a token. Only an index into the session's record, which has the say. */
+/** Subject of a token. Only a reference to the session's record, which is authoritative. */
 export interface SessionTokenSubject {
   readonly sessionId: string;
   readonly userId: string;
@@ -38,7 +37,7 @@ interface Verified {
   readonly expiresAtMs: number;
 }
 
-/** Tokens whose signature is remembered. */
+/** Maximum tokens whose verified signature is cached. */
 const VERIFIED_TOKENS_MAX = 10_000;
 
 export interface SessionTokenInput extends SessionTokenSubject {
@@ -47,9 +46,9 @@ export interface SessionTokenInput extends SessionTokenSubject {
   readonly amr: readonly AuthenticationMethod[];
 }
 
-/** Signs and checks session JWTs: claims `iss aud sub sid org_id org_role iat exp auth_time amr`. */
+/** Signs and verifies session JWTs: claims `iss aud sub sid org_id org_role iat exp auth_time amr`. */
 export class SessionTokens {
-  /** Signatures that were found good, by the token's hash, so that a session's many requests pay for one of them. */
+  /** Verified signatures by the token's hash, so that a session's many requests pay for one verification. */
   readonly #verified = new Map<string, Verified>();
   readonly #key: SigningKey;
   readonly #baseUrl: string;
@@ -82,7 +81,7 @@ export class SessionTokens {
     return { token, expiresAt: new Date(expiresAt * 1000) };
   }
 
-  /** Returns the subject of a good token; `expired` for one that was good. Null: any other; why is not disclosed. */
+  /** Returns a valid token's subject; `expired` for a formerly valid one. Null otherwise, without a reason. */
   async verify(token: string, now: Date): Promise<SessionTokenSubject | "expired" | null> {
     if (token.length > MAX_TOKEN_CHARACTERS) return null;
     const hash = createHash("sha256").update(token).digest("base64url");
@@ -91,7 +90,7 @@ export class SessionTokens {
     return now.getTime() >= known.expiresAtMs ? "expired" : known.subject;
   }
 
-  /** A valid signature stays valid; only the expiry is checked each time. A bad token is not remembered. */
+  /** Verifies a signature. A valid one is cached, so only the expiry is checked each time; a bad one is not. */
   async #verifySignature(token: string, hash: string, now: Date): Promise<Verified | "expired" | null> {
     try {
       const { payload } = await jwtVerify(token, this.#key.publicKey, {
@@ -109,7 +108,7 @@ export class SessionTokens {
       this.#verified.set(hash, verified);
       return verified;
     } catch (error) {
-      // Said only of what is well signed.
+      // Reported only for well-signed tokens.
       return error instanceof errors.JWTExpired ? "expired" : null;
     }
   }

@@ -22,30 +22,29 @@ import {
   type UserView,
 } from "./views.ts";
 
-/** A session ends 30 days after the sign-in, however often it is refreshed. */
+/** Lifetime of a session from the sign-in, regardless of refreshes. */
 const SESSION_LIFETIME_MILLISECONDS = 30 * 24 * 3600 * 1000;
 
-/** Where the organization requires its identity provider, its people come back there twice a day. */
+/** Lifetime of a session if the organization requires its identity provider: people return there twice a day. */
 const SSO_SESSION_MS = 12 * 3600 * 1000;
 
 /**
- * Time for which a used refresh token is answered again, with the tokens of its use. It covers two pages that refresh
- * at once, and a client that lost the answer, waited for it for 20 seconds as the dashboard does, and tries again.
+ * Time during which a used refresh token gets the tokens of its use again. Covers two pages that refresh at once, and a
+ * client that lost the answer, waited 20 seconds for it as the dashboard does, and tries again.
  */
 const REFRESH_REPLAY_MS = 30 * 1000;
 
-/** The precision of `lastSeenAt`. */
+/** Precision of `lastSeenAt`. */
 const LAST_SEEN_PRECISION_MS = 60 * 1000;
 
-/** Tokens that a client comes back with. */
 export interface SessionTokensIssued {
   readonly token: string;
   readonly refreshToken: string;
-  /** Token that makes the device known to the account; null if no user has just signed in. */
+  /** Token by which the account recognizes the device; null unless a user has just signed in. */
   readonly deviceToken: string | null;
   /** Expiry of `token`. */
   readonly expiresAt: string;
-  /** End of the session and its refresh token, whatever is refreshed until then. */
+  /** End of the session and its refresh token, regardless of refreshes. */
   readonly sessionEndsAt: Date;
   /** Owner of the session. Never part of an answer. */
   readonly of: SessionOwner;
@@ -58,7 +57,6 @@ export interface SessionOwner {
   readonly name: string;
 }
 
-/** Answer to a sign-in or a refresh. */
 export interface SignedIn extends SessionTokensIssued {
   readonly user: UserView;
   readonly organization: OrganizationView;
@@ -77,14 +75,14 @@ interface LiveSession extends Person {
 const ignoreAffected: NoteAffected = () => undefined;
 const unauthorized = () => refused(refusal("UNAUTHORIZED"));
 
-/** A session that begins, and what its client comes back with. */
+/** A new session, and its refresh token for the client. */
 export interface OpenedSession extends LiveSession {
   readonly refreshToken: string;
 }
 
 /**
- * Starts a session for a person who has proved who they are. It is not elevated. The person must be as they were read
- * for that proof: whose password was changed since gets a session that is over.
+ * Starts a session for a person who has proved their identity. The session is not elevated. `person` must be as read
+ * for that proof: if the password has changed since, the session is already over.
  */
 export async function openSession(
   context: WritingContext,
@@ -102,7 +100,7 @@ export async function openSession(
   return await shownOnce(context, opened, now);
 }
 
-/** Owner of a session, as its answer and its entry in the audit log have it. */
+/** Returns the owner of a session, as named in its answer and its audit entry. */
 export const ownerOf = ({ organization, session, user }: LiveSession): SessionOwner => ({
   sessionId: session._id,
   userId: user._id,
@@ -110,7 +108,7 @@ export const ownerOf = ({ organization, session, user }: LiveSession): SessionOw
   name: user.name,
 });
 
-/** The tokens of a session that has just begun. */
+/** Returns the tokens of a session that has just begun. */
 export async function shownOnce(
   context: AuthContext,
   { refreshToken, ...live }: OpenedSession,
@@ -120,7 +118,7 @@ export async function shownOnce(
   return { ...signed, deviceToken: context.deviceTokens.issue(live.user._id, now) };
 }
 
-/** A session that is not written yet. */
+/** Returns a session that is not written yet. */
 export function newSession(
   context: AuthContext,
   person: Person,
@@ -153,7 +151,7 @@ export function newSession(
   return { ...person, session, refreshToken: refresh.token };
 }
 
-/** A server that died between the organization and its workflow left it waiting: who comes next has it started. */
+/** Starts the provisioning of an organization that a server left waiting by dying before it started the workflow. */
 export async function repairProvisioning(
   context: AuthContext,
   organization: OrganizationDocument,
@@ -161,14 +159,14 @@ export async function repairProvisioning(
   if (organization.status === "provisioning") await context.provision(organization, 0);
 }
 
-/** Expired tokens are distinguished from invalid ones. */
+/** Answer to an expired token, as opposed to an invalid one. */
 const EXPIRED =
   `The session's token has expired: it lasts ${SESSION_TOKEN_LIFETIME_SECONDS / 60} minutes. Get a new one with the ` +
   "refresh token (POST /v1/auth/refresh), or sign in again.";
 
 /**
- * Authenticates a session token: it must be ours and fresh, its session alive, its user there. Role, plan and
- * elevation are those of the database, so that a change or a sign-out binds at once.
+ * Authenticates a session token: it must be genuine and fresh, its session alive, its user present. Role and elevation
+ * come from the database, so that a change or a sign-out is effective at once; the organization may be cached.
  */
 export async function authenticateSession(
   context: AuthContext,
@@ -188,8 +186,8 @@ export async function authenticateSession(
 }
 
 /**
- * Exchanges a refresh token for new tokens. A used one gets the same refresh token for `REFRESH_REPLAY_MS`; after that, and once the
- * session has gone on, a client that presents it, be it the person or a thief, ends the session for both.
+ * Exchanges a refresh token for new tokens. A used token gets the same refresh token during `REFRESH_REPLAY_MS`.
+ * Afterwards, or once the successor was used, presenting it ends the session for both the person and a possible thief.
  */
 export async function refreshSession(
   context: WritingContext,
@@ -227,7 +225,7 @@ export async function refreshSession(
   return unauthorized();
 }
 
-/** Ends the session behind a token that was used twice, which is refused. Idempotent, and the first reason stays. */
+/** Ends the session of a token that was used twice and refused. Idempotent; the first reason stays. */
 async function endReused(
   { collections, transaction }: WritingContext,
   live: LiveSession,
@@ -242,7 +240,7 @@ async function endReused(
   });
 }
 
-/** Ends the caller's own session: its tokens are dead from the next request on. Idempotent, and the first reason stays. */
+/** Ends the caller's own session: its tokens fail from the next request on. Idempotent; the first reason stays. */
 export async function signOut(
   { clock, collections, transaction }: WritingContext,
   { sessionId }: SessionPrincipal,
@@ -255,8 +253,8 @@ export async function signOut(
 }
 
 /**
- * Session, user and organization; null unless all three are there, in force, and each other's. The session's person and
- * organization are taken from its token, so that all are read at once, and compared with what was read.
+ * Returns session, user and organization; null unless all three exist, are in force and belong together. The session's
+ * person and organization are taken from its token, so that all can be read at once, and are compared with the records.
  */
 async function readLiveSession(
   context: AuthContext,
@@ -280,13 +278,16 @@ async function readLiveSession(
   return { session, user, organization };
 }
 
-/** Whether a session was begun in another way than the organization requires by now, or too long ago. */
+/** Whether the provider's settings end a session: begun another way than now required, or too long ago. */
 function isEndedBySso({ amr, createdAt }: SessionDocument, user: UserDocument, now: Date): boolean {
   if (user.ssoRequired !== true) return false;
   return (isBehindSso(user) && !amr.includes("sso")) || now.getTime() - createdAt.getTime() >= SSO_SESSION_MS;
 }
 
-/** Session and person were read at once, so that the session may have gone on with a new password in between. */
+/**
+ * Whether a session is of its person's current epoch. Both were read at once, so the session may have moved on with a
+ * new password in between.
+ */
 async function isOfEpoch(
   { accessProofs, collections }: AuthContext,
   session: SessionDocument,

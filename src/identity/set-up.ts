@@ -20,28 +20,28 @@ export interface SetUpInput {
   readonly name: string;
   readonly email: string;
   readonly password: string;
-  /** Name that the client gives itself. */
+  /** User agent as stated by the client. */
   readonly userAgent?: string | null;
 }
 
 /**
- * The token of the set-up link; null once the service is set up. It is derived from the
- * master key and a nonce in the database: every server and every restart names the same, and it is stored nowhere.
+ * Returns the token of the set-up link; null once the service is set up. Derived from the master key and a nonce in the
+ * database: every server and every restart returns the same one, and it is stored nowhere.
  */
 export async function setUpToken(context: AuthContext): Promise<string | null> {
   const nonce = await openNonce(context);
   return nonce === null ? null : (tokensOf(context, nonce)[0] ?? null);
 }
 
-/** Whether it is the token of the set-up link, and that still good. */
+/** Whether the token is the set-up link's, and the service is not set up yet. */
 export async function isSetUpToken(context: AuthContext, token: string): Promise<boolean> {
   const nonce = await openNonce(context);
   return nonce !== null && tokensOf(context, nonce).some((each) => isSameText(each, token));
 }
 
 /**
- * Makes the first organization with its owner and signs the owner in. Of any number at once exactly one is let
- * through; a wrong token, and any token once the service is set up, is `NOT_FOUND`.
+ * Creates the first organization with its owner and signs the owner in. Of any number of concurrent calls exactly one
+ * succeeds. `NOT_FOUND` for a wrong token, and for any token once the service is set up.
  */
 export async function setUp(context: WritingContext, input: SetUpInput): Promise<Result<SignedIn>> {
   const { accessProofs, clock, collections, db } = context;
@@ -68,15 +68,15 @@ export async function setUp(context: WritingContext, input: SetUpInput): Promise
     collections.organizations.findOne({ _id: organizationId }),
     collections.users.findOne({ _id: userId }),
   ]);
-  if (organization === null || user === null) throw new Error("what was made has disappeared");
+  if (organization === null || user === null) throw new Error("the created organization has disappeared");
   return ok(await openSession(context, { user, organization }, ["pwd"], clock(), input.userAgent));
 }
 
-/** Tokens under each master key in use, the newest first. */
+/** Returns the tokens under each master key in use, newest first. */
 const tokensOf = ({ masterKey }: Pick<AuthContext, "masterKey">, nonce: string): readonly string[] =>
   masterKey.deriveKeys("set-up-token").map(({ key }) => hmacSha256(key, nonce));
 
-/** Inputs of the token; null once the service is set up. */
+/** Returns the token's nonce; null once the service is set up. */
 async function openNonce({ clock, db }: Pick<AuthContext, "clock" | "db">): Promise<string | null> {
   if (!(await isSetUpOpen(db))) return null;
   const nonce = await readOrCreateSetting(db, NONCE_SETTING, () => ({

@@ -14,22 +14,22 @@ export interface SignInInput {
   readonly email: string;
   readonly password: string;
   readonly code?: string | undefined;
-  /** Name that the client gives itself. */
+  /** User agent as stated by the client. */
   readonly userAgent?: string | null;
-  /** Organization, needed if the address has accounts in several and this one is beyond `ACCOUNTS_TRIED_MAX`. */
+  /** Organization, needed if the address has accounts in several and this is beyond `ACCOUNTS_TRIED_MAX`. */
   readonly organizationId?: string | undefined;
-  /** The only account that may be signed in to, where a device was let in that is known to it alone. */
+  /** The only permitted account, if the request was admitted as from a device known to that account alone. */
   readonly onlyUserId?: string | null;
 }
 
-/** Accounts of one address that a password is tried on where no organization is named. */
+/** Maximum accounts of one address on which a password is tried if no organization is named. */
 export const ACCOUNTS_TRIED_MAX = 5;
 
 /**
- * Signs a person in. An unknown e-mail and a wrong password get the same answer after the same
- * work, one hash however many accounts the address has, and no client learns without the password whether there is an account, a second
- * factor, or an organization. A password that fits several accounts signs in to none of them: their organizations are answered, and
- * no code is used up.
+ * Signs a person in. An unknown e-mail and a wrong password get the same answer after the same work, one hash however
+ * many accounts the address has. Without the password, no client learns whether an account, a second factor or an
+ * organization exists. A password that fits several accounts signs in to none of them: the answer lists their
+ * organizations, and no code is consumed.
  */
 export async function signIn(
   context: WritingContext,
@@ -65,17 +65,17 @@ const affectedAccount = ({ _id, name, organizationId }: UserDocument): AffectedA
 });
 
 /**
- * Account whose audit log shows a wrong password. An address that is not proved may be another person's, who means
- * another account: the request's origin is recorded only if the address is verified, or the request names this
- * account. That depends on nothing but this account and the request, so that no log discloses whether the address has
- * another account elsewhere.
+ * Returns the account whose audit log records a wrong password. An unverified address may belong to another person, who
+ * means another account, so the request's origin is recorded only if the address is verified or the request names this
+ * account. That depends only on this account and the request, so no log discloses whether the address has an account
+ * elsewhere.
  */
 function affectedByRefused(account: UserDocument, isAddressed: boolean): AffectedAccount {
   const isNotified = isAddressed || account.emailVerified;
   return isNotified ? affectedAccount(account) : { ...affectedAccount(account), isOriginHidden: true };
 }
 
-/** Whether there are several organizations. Asked at each sign-in, so that its time tells nothing of the account. */
+/** Whether there are several organizations. Queried at each sign-in: its duration must not depend on the account. */
 async function isServiceShared({ collections }: AuthContext): Promise<boolean> {
   const some = await collections.organizations
     .find({}, { projection: { _id: 1 } })
@@ -84,7 +84,10 @@ async function isServiceShared({ collections }: AuthContext): Promise<boolean> {
   return some.length > 1;
 }
 
-/** The accounts that a sign-in may be for: first those whose address is proved, so that an unproved claim does not take their place. */
+/**
+ * Returns the accounts that a sign-in may be for. Accounts with a verified address come first, so that an unverified
+ * claim does not take their place.
+ */
 async function accountsOf(
   { accessProofs, collections }: AuthContext,
   { email, onlyUserId = null, organizationId }: SignInInput,
@@ -99,7 +102,7 @@ async function accountsOf(
   return found.filter((user) => accessProofs.genuine("user", user) !== null);
 }
 
-/** Asks a user who has shown the password of all of these accounts which one they mean. */
+/** Asks a user whose password fits all of these accounts which organization they mean. */
 async function whichOrganization(
   { collections }: AuthContext,
   fitting: readonly UserDocument[],
@@ -112,7 +115,7 @@ async function whichOrganization(
   return refused(refusal("ORGANIZATION_REQUIRED", undefined, { organizations }));
 }
 
-/** Starts the session of a person who has proved who they are, in these ways. */
+/** Starts the session of a person who has proved their identity by `amr`. */
 export async function beginSession(
   context: WritingContext,
   user: UserDocument,
@@ -126,7 +129,7 @@ export async function beginSession(
   return await openSession(context, { user, organization }, amr, context.clock(), userAgent, change);
 }
 
-/** Asks for a code where there is TOTP. Passkeys are another way in, not a second step of this one. */
+/** Requires a code if TOTP is in force. Passkeys are another way in, not a second step of this one. */
 async function secondFactor(
   context: AuthContext,
   { _id: userId, secondFactors = [] }: UserDocument,
@@ -142,6 +145,6 @@ async function secondFactor(
     onlyUseCode,
   );
   if (spent.ok) return ok(["pwd", "otp"]);
-  // The code has two statuses: 401 at sign-in, 403 elsewhere.
+  // The error code has status 401 at sign-in and 403 elsewhere.
   return spent.refusal.code === "SECOND_FACTOR_INVALID" ? refused({ ...spent.refusal, status: 401 }) : spent;
 }

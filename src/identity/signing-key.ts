@@ -12,9 +12,9 @@ export interface SigningKey {
 }
 
 /**
- * The Ed25519 pair that signs session tokens: made on the first start, the private half sealed
- * in MongoDB, the same on every server. The public half is derived from it and not stored, so that writing to the
- * database is not enough to have one's own tokens accepted.
+ * Loads the Ed25519 pair that signs session tokens. Created on the first start and the same on every server; the
+ * private half is sealed in MongoDB. The public half is derived from it and not stored, so that write access to the
+ * database does not suffice to get forged tokens accepted.
  */
 export async function loadSigningKey(db: Db, sealer: Sealer, clock: () => Date): Promise<SigningKey> {
   const stored = await readOrCreateSetting(db, SETTING_ID, () => ({
@@ -25,7 +25,7 @@ export async function loadSigningKey(db: Db, sealer: Sealer, clock: () => Date):
   return { privateKey, publicKey: createPublicKey(privateKey) };
 }
 
-/** Replaces the pair, of which somebody else may know the private half. Servers take it up with their next start. */
+/** Replaces a pair whose private half may be compromised. Servers load the new one at their next start. */
 export async function replaceSigningKey(db: Db, sealer: Sealer, now: Date): Promise<void> {
   const replaced = { value: sealer.seal(PURPOSE, SETTING_ID, newPrivateKey()), createdAt: now };
   await settingsOf(db).updateOne({ _id: SETTING_ID }, { $set: replaced }, { upsert: true });

@@ -11,7 +11,6 @@ import type { SessionPrincipal } from "./session-principal.ts";
 import { nothingToVerify, onlyUseCode, spendTotpCode } from "./totp-factor.ts";
 import { isPasskey } from "./views.ts";
 
-/** A step-up elevates the session for 5 minutes. */
 const STEP_UP_MILLISECONDS = 5 * 60 * 1000;
 
 export type StepUpInput =
@@ -26,7 +25,7 @@ const stepUpBy = ({ sessionId, userId }: SessionPrincipal): ChallengeFor => ({
   sessionId,
 });
 
-/** Begins a step-up by passkey, with the passkeys that it can be. */
+/** Begins a step-up by one of the person's passkeys. */
 export async function stepUpOptions(
   context: AuthContext,
   principal: SessionPrincipal,
@@ -37,7 +36,9 @@ export async function stepUpOptions(
   return ok(await (await ceremonies()).assertionOptions(context.relyingParty, challenge, passkeys));
 }
 
-/** Elevates the session, on its record and not in the token, so that every server and an old token see it. */
+/**
+ * Elevates the session, on its record rather than in the token, so that every server sees it, even with an old token.
+ */
 export async function stepUp(
   context: WritingContext,
   principal: SessionPrincipal,

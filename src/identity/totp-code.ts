@@ -2,26 +2,25 @@ import { timingSafeEqual } from "node:crypto";
 import { generateSync, generateURI, ScureBase32Plugin } from "otplib";
 import type { RandomBytes } from "../domain/api-key.ts";
 
-/** RFC 6238 with the parameters that every code generator knows: SHA-1, 6 digits, 30 s. */
+/** RFC 6238 with the parameters that every authenticator app supports: SHA-1, 6 digits, 30 s. */
 const STEP_SECONDS = 30;
-/** Steps tolerated either way. */
+/** Steps tolerated in either direction. */
 const TOLERATED_STEPS = [1, 0, -1] as const;
-/** Steps by which a clock may be off so that it is named as the reason why a code is refused. */
+/** Maximum clock offset, in steps, that a refusal names as the reason. */
 const NAMED_STEPS_MAX = 20;
-/** Length of a SHA-1 value, which RFC 4226 recommends. */
+/** Length of a SHA-1 value, recommended by RFC 4226. */
 const SECRET_SIZE_BYTES = 20;
 
 const CODE = /^[0-9]{6}$/;
 
-/** A new secret in base32, from injected randomness. */
+/** Returns a new secret in base32, from injected randomness. */
 export const newTotpSecret = (randomBytes: RandomBytes): string =>
   new ScureBase32Plugin().encode(randomBytes(SECRET_SIZE_BYTES), { padding: false });
 
-/** URL that a code generator scans. */
 export const otpauthUrl = (productName: string, account: string, secret: string): string =>
   generateURI({ issuer: productName, label: account, secret });
 
-/** The newest time step in reach of `now` whose code this is, or null. Used or not is the caller's question. */
+/** Returns the newest step within tolerance of `now` with this code, or null. The caller checks prior use. */
 export function matchingStep(secret: string, code: string, now: Date): number | null {
   if (!CODE.test(code)) return null;
   const current = Math.floor(now.getTime() / 1000 / STEP_SECONDS);
@@ -30,7 +29,10 @@ export function matchingStep(secret: string, code: string, now: Date): number | 
   );
 }
 
-/** Seconds by which the clock that made a code is ahead of `now`, negative if behind; null: above ten minutes, or a wrong code. */
+/**
+ * Returns the seconds by which the clock that made a code is ahead of `now`, negative if behind; null if above ten
+ * minutes, or for a wrong code.
+ */
 export function secondsAhead(secret: string, code: string, now: Date): number | null {
   if (!CODE.test(code)) return null;
   const current = Math.floor(now.getTime() / 1000 / STEP_SECONDS);

@@ -31,14 +31,13 @@ const PENDING_LIFETIME_MILLISECONDS = 10 * 60 * 1000;
 export interface TotpEnrolment {
   /** Base32, for typing in. */
   readonly secret: string;
-  /** URL of the secret, for scanning. */
   readonly otpauthUrl: string;
 }
 
 /**
- * Begins the enrolment of TOTP. Nothing changes until it is confirmed; then it takes the place
- * of a TOTP secret confirmed before. While a second factor is in force, that needs step-up; else a sign-in of just now.
- * The secret can be confirmed in this session alone, for 10 minutes.
+ * Begins the enrolment of TOTP. Nothing changes until it is confirmed; it then replaces a secret confirmed earlier.
+ * Needs step-up while a second factor is in force, else a recent sign-in. The secret can be confirmed only in this
+ * session, for 10 minutes.
  */
 export async function enrollTotp(
   context: WritingContext,
@@ -77,8 +76,9 @@ export async function enrollTotp(
 }
 
 /**
- * Puts the enrolled TOTP in force with its first code, which is used up by it. Elevates nothing. What another session began,
- * or this one more than 10 minutes ago, is answered like nothing at all: `SECOND_FACTOR_INVALID`, and no code is counted.
+ * Puts the enrolled TOTP in force with its first code, which is consumed. Does not elevate the session. An enrolment
+ * begun by another session, or more than 10 minutes ago, is answered as if there were none: `SECOND_FACTOR_INVALID`,
+ * and no code is counted.
  */
 export async function confirmTotp(
   context: WritingContext,
@@ -94,13 +94,13 @@ export async function confirmTotp(
     const pending = context.accessProofs.genuine("totpEnrolment", factor)?.pending ?? null;
     if (pending === null || pending.sessionId !== sessionId || pending.expiresAt <= now)
       return unchanged(nothingToVerify());
-    // Begun before a factor was in force, it must not become a way round the step-up that is needed since.
+    // An enrolment begun before a factor was in force must not bypass the step-up required since.
     const isFurther = !pending.steppedUp && hasFactor(user);
     if (isFurther && !isSteppedUp(principal, now)) return unchanged(stepUpRequired());
     const { id } = pending;
     const request = { userId, slot: "pending", secretId: id, code, now, session } as const;
     const spent = await spendTotpCode(context, request, promotePending);
-    // The count of attempts is written all the same.
+    // The count of attempts is written nevertheless.
     if (!spent.ok) return unchanged(spent);
     const others = (user.secondFactors ?? []).filter(({ kind }) => kind !== "totp");
     await holdFactors(context, user, [...others, { kind: "totp", id }], session);

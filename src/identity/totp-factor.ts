@@ -5,18 +5,18 @@ import type { AuthContext } from "./context.ts";
 import type { TotpFactorDocument, TotpSecret } from "../store/identity-documents.ts";
 import { matchingStep, secondsAhead } from "./totp-code.ts";
 
-/** 5 wrong codes lock the factor for 15 minutes; the fifth still answers that it was wrong. */
+/** Wrong codes that lock the factor for 15 minutes. The fifth is still answered as wrong. */
 const WRONG_CODES_MAX = 5;
 const LOCK_MILLISECONDS = 15 * 60 * 1000;
 
 const SEALING_PURPOSE = "totp-secret";
 
-/** Secret of a factor that a code is for. */
+/** Secret of a factor against which a code is verified. */
 export type TotpSlot = "confirmed" | "pending";
 
 export const totpFactorId = (userId: string): string => `totp:${userId}`;
 
-/** Bound to user and secret: copied to another user's record, it does not open. */
+/** Seals a secret, bound to user and secret id: copied to another user's record, it does not open. */
 export const sealTotpSecret = (
   context: AuthContext,
   userId: string,
@@ -27,20 +27,20 @@ export const sealTotpSecret = (
 export interface TotpRequest {
   readonly userId: string;
   readonly slot: TotpSlot;
-  /** The secret that the code must be of; another one in its place is not verified against. */
+  /** The secret to verify against; if another one is in its place, the code is not verified. */
   readonly secretId: string;
   readonly code: string;
   readonly now: Date;
-  /** Session of the transaction that it is part of. */
+  /** Session of the surrounding transaction. */
   readonly session?: ClientSession;
 }
 
-/** Further change by an accepted code, in the same atomic write that uses it up. */
+/** Further change made by an accepted code, in the same atomic write that consumes the code. */
 export type OnAccepted = (secret: TotpSecret, step: number) => UpdateFilter<TotpFactorDocument>;
 
 /**
- * Checks a code and uses it up. Every outcome is one conditional write, so that concurrent guesses all count, a code is
- * accepted once however often it is sent at the same moment, and nothing is accepted once the factor is locked.
+ * Verifies a code and consumes it. Every outcome is one conditional write, so that concurrent guesses all count, a code
+ * sent several times at once is accepted once, and nothing is accepted once the factor is locked.
  */
 export async function spendTotpCode(
   context: AuthContext,
@@ -68,7 +68,7 @@ export async function spendTotpCode(
   return used.matchedCount === 1 ? ok(null) : notAccepted(await readSecret(context, request), now);
 }
 
-/** The change that only uses the code up. */
+/** A change that only consumes the code. */
 export const onlyUseCode: OnAccepted = (_secret, step) => ({
   $set: { "confirmed.lastUsedStep": step, "confirmed.wrongCodes": 0, "confirmed.lockedUntil": null },
 });
@@ -84,7 +84,7 @@ async function countWrongCode(
   const lockedUntil = `${slot}.lockedUntil`;
   const lockEnds = new Date(now.getTime() + LOCK_MILLISECONDS);
   const count = [
-    // The filter lets only a lock that has run out through, and after that the count restarts.
+    // The filter lets only an expired lock through, after which the count restarts.
     {
       $set: {
         [wrongCodes]: { $cond: [{ $eq: [`$${lockedUntil}`, null] }, { $add: [`$${wrongCodes}`, 1] }, 1] },
@@ -96,7 +96,7 @@ async function countWrongCode(
   return counted.matchedCount === 1 ? invalid(message) : notAccepted(await readSecret(context, request), now);
 }
 
-/** Said to the person who enrols, and knows the secret; at a sign-in it would help a guesser. */
+/** Returns a hint about a wrong clock, for a person who enrols; at a sign-in it would help a guesser. */
 function wrongClock(seconds: number | null): string | undefined {
   if (seconds === null) return undefined;
   const off = `${String(Math.abs(seconds))} seconds ${seconds > 0 ? "ahead" : "behind"}`;
@@ -128,7 +128,7 @@ const isLocked = (secret: TotpSecret, now: Date): boolean =>
 
 const invalid = (message?: string) => refused(refusal("SECOND_FACTOR_INVALID", message));
 
-/** Refusal where no code would be right; a signed-in person gets an error that says what to do first. */
+/** Refusal if no code could be right; a signed-in person gets an error that says what to do first. */
 const NOTHING_TO_VERIFY =
   "There is nothing enrolled that a code could be for; begin with POST /v1/auth/totp.";
 

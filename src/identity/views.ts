@@ -15,7 +15,6 @@ import type { Bound } from "../domain/binding.ts";
 
 type BindingView = z.output<typeof boundTo>;
 
-/** A person as the API shows them. */
 export interface UserView {
   readonly id: string;
   readonly name: string;
@@ -27,7 +26,6 @@ export interface UserView {
   readonly secondFactors: readonly SecondFactorKind[];
 }
 
-/** An organization as the API shows it. */
 export interface OrganizationView {
   readonly id: string;
   readonly name: string;
@@ -35,7 +33,7 @@ export interface OrganizationView {
   readonly status: OrganizationDocument["status"];
 }
 
-/** The part of the organization that a person acts in, or an invited one will. */
+/** Returns the part of the organization in which a person acts, or an invited one will. */
 const bindingView = (bound: Bound | null | undefined): BindingView =>
   bound === null || bound === undefined
     ? { type: "organization" }
@@ -59,7 +57,6 @@ export const organizationView = (organization: OrganizationDocument): Organizati
   status: organization.status,
 });
 
-/** An invite as the API shows it. */
 export const inviteView = ({
   _id,
   binding,
@@ -80,17 +77,19 @@ export const inviteView = ({
   expiresAt: expiresAt.toISOString(),
 });
 
-/** The kinds of second factor in force, each once, in the same order always. */
+/** Returns the kinds of second factor in force, each once, in a fixed order. */
 export const confirmedFactorKinds = (factors: readonly FactorDocument[]): SecondFactorKind[] => {
   const kinds = new Set(factors.filter(isInForce).map(({ kind }) => kind));
   return (["totp", "passkey"] as const).filter((kind) => kinds.has(kind));
 };
 
-/** A passkey is from its enrolment on; a TOTP enrolment that was never confirmed is not. */
+/** Whether a factor is in force: a passkey from its enrolment on, TOTP once confirmed. */
 export const isInForce = (factor: FactorDocument): boolean =>
   factor.kind === "passkey" || factor.confirmed !== null;
 
-/** Advice to a user without a second factor: those who can step up have much to lose. Null: none. */
+/**
+ * Advice to a user without a second factor, recommended to those with rights that need step-up. Null if there is none.
+ */
 export type FactorEnrolment = "required" | "recommended" | null;
 
 export function factorEnrolment(

@@ -1,13 +1,16 @@
 import { type Address, getAddress, type Hex, verifyMessage } from "viem";
 import type { ChainRpc } from "../chain/rpc.ts";
 
-/** Message that the owner of wallets signs (EIP-191) to prove that the key is the organization's own. It never changes. */
+/**
+ * Returns the message that the owner of wallets signs (EIP-191) to prove that the key is the organization's own. The
+ * wording never changes.
+ */
 export const ownerChallenge = (organizationId: string, owner: string, chainCaip2: string): string =>
   `The key of ${getAddress(owner)} is ours. It shall own the wallets of organization ${organizationId} on ${chainCaip2}.`;
 
 /**
- * Whether the owner has signed the challenge: a key by itself, or a contract that is asked on the chain (EIP-1271). Throws where
- * the chain has to be asked and does not answer.
+ * Whether the owner has signed the challenge, by a key or as a contract that is queried on the chain (EIP-1271). Throws
+ * if the chain has to be queried and does not answer.
  */
 export async function isSignedByOwner(
   rpc: Pick<ChainRpc, "answer" | "client" | "hasCode">,

@@ -1,5 +1,2 @@
-/**
- * The ceremonies of passkeys, loaded with the first of them: the library behind them takes a fifth of the time in which a
- * process starts, and most processes never meet a passkey.
- */
+/** Loads the passkey ceremonies on first use: they cost a fifth of a process's start, and most never need them. */
 export const ceremonies = () => import("./passkey-ceremonies.ts");

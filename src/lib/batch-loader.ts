@@ -1,13 +1,13 @@
 import DataLoader from "dataloader";
 
 /**
- * Look-ups of requests that arrive together, in one query; nothing is kept for later ones. What is waiting on other
- * sockets is read first: by its own schedule the library would send each request's look-up alone.
+ * Batches the look-ups of concurrent requests into one query; caches nothing for later ones. Other sockets are read
+ * before the batch is sent: with the library's own schedule, each request's look-up would be sent alone.
  */
 export const batchLoader = <K, V>(lookUp: DataLoader.BatchLoadFn<K, V>): DataLoader<K, V, K> =>
   new DataLoader(lookUp, { cache: false, batchScheduleFn: (send) => void setImmediate(send) });
 
-/** Documents by their ids, together; null where there is none. One alone takes MongoDB's short way, without a plan. */
+/** Loads documents by id in batches; null for a missing one. A single id uses MongoDB's fast path, without a plan. */
 export const documentLoader = <T extends { readonly _id: string }>(
   findOne: (id: string) => Promise<T | null>,
   findAll: (ids: readonly string[]) => Promise<readonly T[]>,
@@ -19,10 +19,7 @@ export const documentLoader = <T extends { readonly _id: string }>(
     return ids.map((id) => byId.get(id) ?? null);
   });
 
-/**
- * Loads each key from a source of its own, once for concurrent callers. A source that does not respond delays no
- * other key.
- */
+/** Loads each key with a separate call, once for concurrent callers. A slow source delays no other key. */
 export const concurrentLoader = <V>(ask: (key: string) => Promise<V>): DataLoader<string, V> =>
   batchLoader(async (keys) => {
     const answers = new Map([...new Set(keys)].map((key) => [key, orError(ask(key))]));

@@ -2,22 +2,22 @@ import { FairQueue } from "./fair-queue.ts";
 import { Gate, type Permit } from "./gate.ts";
 import type { Unavailable } from "./unavailable.ts";
 
-/** The queue was full, or the work's turn came too late; it was not begun. */
+/** The work was not begun: the queue was full, or the work's turn came too late. */
 export class TooMuchWork extends Error implements Unavailable {
   override readonly name = "TooMuchWork";
   readonly isUnavailable = true;
 }
 
-/** Numbers of pieces of work. */
+/** Maximum numbers of running and waiting pieces of work. */
 interface Places {
   readonly atOnceMax: number;
   readonly waitingMax: number;
 }
 
 export interface WorkBounds extends Places {
-  /** Work that has waited longer is not begun: its caller was answered 503, or is about to be. */
+  /** Maximum wait: afterwards the work is not begun, since its caller has been answered 503, or is about to be. */
   readonly waitMs: number;
-  /** The share of one sender; missing: all of it. */
+  /** Share of one sender; all places if missing. */
   readonly share?: Places;
 }
 
@@ -26,7 +26,7 @@ interface Turn {
   readonly begin: (permit: Permit) => void;
 }
 
-/** Expensive work: so much of it at once, and a short queue in which senders take turns. */
+/** Runs expensive work, a bounded amount at a time, with a short queue in which senders take turns. */
 export class BoundedWork {
   readonly #bounds: WorkBounds;
   readonly #share: Places;
@@ -34,7 +34,7 @@ export class BoundedWork {
   readonly #running: Gate;
   readonly #waiting = new FairQueue<Turn>(() => "none");
 
-  /** `elapsed`: a monotonic clock in milliseconds. */
+  /** `elapsed` is a monotonic clock in milliseconds. */
   constructor(bounds: WorkBounds, elapsed: () => number = () => performance.now()) {
     this.#bounds = bounds;
     this.#share = bounds.share ?? bounds;
@@ -43,8 +43,8 @@ export class BoundedWork {
   }
 
   /**
-   * Carries the work out when its turn has come, that of one sender in the order of the calls. Throws `TooMuchWork`: at once where
-   * the queue is full, or the sender's share of it, and in its turn where that has come too late.
+   * Runs the work when its turn comes; one sender's work runs in the order of the calls. Throws `TooMuchWork` at once
+   * if the queue or the sender's share of it is full, and later if the turn comes too late.
    */
   async run<T>(work: () => Promise<T>, sender = ""): Promise<T> {
     const waiting = this.#waiting.sizeOf(sender);
@@ -52,7 +52,9 @@ export class BoundedWork {
     if (permit !== null) return this.#carryOut(permit, work);
     const { waitMs, waitingMax } = this.#bounds;
     if (this.#waiting.size >= waitingMax || waiting >= this.#share.waitingMax) {
-      throw new TooMuchWork(`${this.#waiting.size} pieces of work wait already, ${waiting} of this sender`);
+      throw new TooMuchWork(
+        `the queue is full: ${this.#waiting.size} waiting, ${waiting} of them of this sender`,
+      );
     }
     const until = this.#elapsed() + waitMs;
     const turn = await new Promise<Permit>((begin) => this.#waiting.add(sender, { sender, begin }));

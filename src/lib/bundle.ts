@@ -4,29 +4,28 @@ import { dirname, join } from "node:path";
 import { Script } from "node:vm";
 
 /**
- * Starts programs out of the bundle: all that they and the packages beneath are made of as one file, with the code that V8
- * has compiled of it before. Reading, compiling and linking some two thousand modules is most of what a start costs.
- *
- * The bundle is `scripts/bundle.mjs`'s, in a checkout; an installed package has none.
+ * Starts programs from the bundle: one file with all their modules and packages, together with the code that V8
+ * compiled from it earlier. Reading, compiling and linking some two thousand modules is most of a start's cost.
+ * `scripts/bundle.mjs` makes the bundle in a checkout; an installed package has none.
  */
 const DIST = join(import.meta.dirname, "..", "..");
 
-/** A bundle that was opened; its code has not run. */
+/** An opened bundle, whose code has not run. */
 export interface Bundle {
   readonly file: string;
   readonly script: Script;
 }
 
 /**
- * The bundle in a built folder; null where there is none that is whole, or one of other sources. What was compiled by another V8
- * or of another text is refused by V8, and compiled again.
+ * Opens the bundle of a built folder; null if there is no complete one, or it is of other sources. V8 rejects code
+ * compiled by another V8 or from another text, and compiles it again.
  */
 export function openBundle(dist = DIST): Bundle | null {
   try {
     const [of, name = ""] = readFileSync(join(dist, "bundle", "current"), "utf8").split("\n");
     if (of !== readFileSync(join(dist, ".stamp"), "utf8")) return null;
     const file = join(dist, "bundle", `${name}.cjs`);
-    // The bundle is written in ASCII, which is read fastest like this.
+    // The bundle is ASCII, which is read fastest this way.
     const text = readFileSync(file, "latin1");
     const cachedData = readFileSync(join(dist, "bundle", `${name}.cache`));
     return { file, script: new Script(text, { filename: file, cachedData }) };
@@ -35,7 +34,9 @@ export function openBundle(dist = DIST): Bundle | null {
   }
 }
 
-/** Starts a program by its source's path without its ending. False: nothing was started, for there is no bundle of these sources. */
+/**
+ * Starts a program by its source's path without extension. False, having started nothing, without a matching bundle.
+ */
 export function startBundled(program: string): boolean {
   const bundle = openBundle();
   if (bundle === null) return false;

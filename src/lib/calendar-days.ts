@@ -3,15 +3,14 @@ import { offsetOf } from "./zone-offset.ts";
 const MINUTE_MS = 60_000;
 const DAY_MS = 86_400_000;
 
-/** A day on the clocks of a zone: from an instant on, up to another. */
 export interface CalendarDay {
-  /** Such as 2026-03-29. */
+  /** For example 2026-03-29. */
   readonly day: string;
   readonly from: Date;
   readonly until: Date;
 }
 
-/** Days on the clocks of an IANA zone; they are 23 to 25 hours long where the clocks are changed. */
+/** Calendar days of an IANA zone; they have 23 to 25 hours when the clocks change. */
 export class CalendarDays {
   readonly #offsetAt: (atMs: number) => number;
 
@@ -19,7 +18,7 @@ export class CalendarDays {
     this.#offsetAt = offsetOf(timezone);
   }
 
-  /** The day in which an instant lies. */
+  /** Returns the day that contains an instant. */
   of(at: Date): CalendarDay {
     return this.named(
       new Date(at.getTime() + this.#offsetAt(at.getTime()) * MINUTE_MS).toISOString().slice(0, 10),
@@ -31,14 +30,13 @@ export class CalendarDays {
     return { day, from: this.#firstOf(midnight), until: this.#firstOf(midnight + DAY_MS) };
   }
 
-  /** The day before one. */
   before({ day }: CalendarDay): CalendarDay {
     return this.named(new Date(Date.parse(`${day}T00:00:00.000Z`) - DAY_MS).toISOString().slice(0, 10));
   }
 
   /**
-   * Returns the instant of a day's midnight on the clocks. A skipped midnight is the moment of the skip; a repeated
-   * one is the first. No offset exceeds a day.
+   * Returns the instant of a day's midnight in the zone. A skipped midnight is the moment of the skip; a repeated one
+   * is the first. No offset exceeds a day.
    */
   #firstOf(midnightMs: number): Date {
     const isReached = (atMs: number): boolean => atMs + this.#offsetAt(atMs) * MINUTE_MS >= midnightMs;

@@ -1,19 +1,19 @@
-/** Text that has no special meaning to any reader, whatever it splits cells at. */
+/** Text without special meaning to any reader, whatever separator it uses. */
 const PLAIN = /^[0-9A-Za-z_][0-9A-Za-z_.:+-]*$/;
 
-/** Positions at which a reader with another separator may begin a cell, quotes or not. */
+/** Positions at which a reader with another separator may begin a cell, quoted or not. */
 const AFTER_SEPARATOR = /(?<=[;\t\r\n])/;
 
-/** White space, invisible and control characters, and quotes, all of which spreadsheets may pass over. */
+/** White space, invisible and control characters, and quotes, all of which spreadsheets may skip. */
 const PASSED_OVER = /^[\s"\p{White_Space}\p{Default_Ignorable_Code_Point}\p{C}]*/u;
 
 const FORMULA = /^[=+\-@]/;
 
 /**
- * A row of a CSV file as RFC 4180 has it, its line's end included. Null is an empty cell. A text that a spreadsheet would run
- * as a formula has an apostrophe before it, which keeps it a text. So has what follows a semicolon, a tab or a line's end in a
- * text: where a spreadsheet splits cells at those, as it does in many languages, quotes inside of what it takes for one cell
- * don't keep it from beginning another.
+ * Returns a row of a CSV file (RFC 4180), including its line end. Null is an empty cell. Text that a spreadsheet would
+ * run as a formula gets a leading apostrophe, which keeps it text. So does text after a semicolon, tab or line end:
+ * many languages' spreadsheets split cells there, and quotes inside what they take for one cell do not prevent the
+ * split.
  */
 export const csvRow = (cells: readonly (string | number | null)[]): string =>
   `${cells.map(cellOf).join(",")}\r\n`;
@@ -24,7 +24,7 @@ function cellOf(value: string | number | null): string {
   return PLAIN.test(value) ? value : `"${inert(value).replaceAll('"', '""')}"`;
 }
 
-/** The text with an apostrophe wherever a spreadsheet may see the beginning of a formula. */
+/** Adds an apostrophe wherever a spreadsheet may see the beginning of a formula. */
 function inert(text: string): string {
   const [first = "", ...rest] = text.split(AFTER_SEPARATOR);
   const parts = [first, ...rest.map((part) => (isFormula(part) ? `'${part}` : part))];
@@ -33,7 +33,7 @@ function inert(text: string): string {
 
 const passedOver = (text: string): string => PASSED_OVER.exec(text)?.[0] ?? "";
 
-/** Full-width and other forms of the signs are signs (NFKC). */
+/** Whether text begins a formula. Full-width and other forms of the signs count as signs (NFKC). */
 function isFormula(text: string): boolean {
   const sign = text.codePointAt(passedOver(text).length);
   return sign !== undefined && FORMULA.test(String.fromCodePoint(sign).normalize("NFKC"));

@@ -1,14 +1,13 @@
 import { TimeoutError } from "./with-timeout.ts";
 
-/** Time that an answer takes after its handler's last wait, audit entry included, on a busy machine. */
+/** Time of an answer after its handler's last wait, audit entry included, on a busy machine. */
 export const RESPONSE_MARGIN_MS = 700;
 
-/** Age of a request, and whether its caller still waits. */
 export class Arrival {
   #at = performance.now();
   readonly #hasLeft: () => boolean;
 
-  /** `hasLeft`: whether the caller's connection is closed. */
+  /** `hasLeft` returns whether the caller's connection is closed. */
   constructor(hasLeft: () => boolean = () => false) {
     this.#hasLeft = hasLeft;
   }
@@ -21,7 +20,7 @@ export class Arrival {
     return performance.now() - this.#at;
   }
 
-  /** Excludes the time of the work, such as receiving the rest of a request, which is up to the caller. */
+  /** Excludes the duration of work that depends on the caller, such as receiving the rest of a request. */
   async excluding<T>(work: Promise<T>): Promise<T> {
     const began = performance.now();
     try {
@@ -35,13 +34,13 @@ export class Arrival {
 type Arrived = Pick<Arrival, "elapsedMs"> & Partial<Pick<Arrival, "isAbandoned">>;
 
 /**
- * Latest time of a request's answer, counted from its arrival: one for the whole request, so that the bounds of its
- * parts do not add up (docs/payments.md). Work that takes longer goes on.
+ * Deadline of a request's answer, measured from its arrival: one deadline for the whole request, so that the timeouts
+ * of its parts do not add up. Work that takes longer goes on.
  */
 export class Deadline {
   readonly #arrival: Arrived;
   #boundMs: number;
-  /** Id of the request, for its log lines; null without one. */
+  /** Request id for log lines; null without a request. */
   readonly requestId: string | null;
 
   constructor(boundMs: number, arrival: Arrived, requestId: string | null = null) {
@@ -50,7 +49,6 @@ export class Deadline {
     this.#boundMs = boundMs;
   }
 
-  /** Time since the request arrived. */
   get elapsedMs(): number {
     return this.#arrival.elapsedMs;
   }
@@ -64,7 +62,7 @@ export class Deadline {
     return Math.max(0, this.leftMs - RESPONSE_MARGIN_MS);
   }
 
-  /** Whether the caller has been answered. Stays true unless the deadline is moved. */
+  /** Whether the deadline has passed. Stays true unless the deadline is moved. */
   get isOver(): boolean {
     return this.leftMs <= 0;
   }
@@ -74,12 +72,15 @@ export class Deadline {
     return !this.isOver && this.#arrival.isAbandoned !== true;
   }
 
-  /** Moves the deadline later, for an answer that turns out to wait for something longer. Never earlier. */
+  /** Moves the deadline later, for an answer that has to wait for something longer. Never moves it earlier. */
   moveTo(boundMs: number): void {
     this.#boundMs = Math.max(this.#boundMs, boundMs);
   }
 
-  /** The work's outcome, or `TimeoutError` once the deadline is over, wherever it was moved to meanwhile; the work itself goes on. */
+  /**
+   * Resolves to the work's outcome, or throws `TimeoutError` once the deadline has passed, even if it was moved
+   * meanwhile; the work itself goes on.
+   */
   async hold<T>(work: Promise<T>): Promise<T> {
     let timer: NodeJS.Timeout | undefined;
     const over = new Promise<never>((_resolve, reject) => {

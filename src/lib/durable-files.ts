@@ -2,17 +2,17 @@ import { randomBytes } from "node:crypto";
 import { link, open, readdir, readFile, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 
-/** Small files with secrets in them, readable by their owner alone, that survive a power cut. */
+/** Small files with secrets, readable only by their owner, that survive a power failure. */
 
 const OWNER_ONLY = 0o600;
 
-/** A draft lives for moments; one that is older was left by a process that was killed. */
-const DRAFT_LEFT_MS = 60_000;
+/** Age at which a draft counts as left by a killed process; drafts normally live for moments. */
+const DRAFT_MAX_AGE_MS = 60_000;
 const DRAFT = /^\.(.+)\.[0-9a-f]{12}\.tmp$/;
 
 /**
- * The file's content; made where it is not there. Written whole under another name and linked into place: a crash leaves no
- * half of it, and of several who make it at once, all get the first one's.
+ * Returns the file's content, creating the file if missing. The file is written completely under another name and
+ * linked into place, so a crash leaves no partial file, and concurrent creators all get the first one's content.
  */
 export async function obtainFile(folder: string, name: string, make: () => Buffer | string): Promise<Buffer> {
   const path = join(folder, name);
@@ -34,16 +34,16 @@ export async function obtainFile(folder: string, name: string, make: () => Buffe
 }
 
 /**
- * Destroys the drafts of secrets that processes left in a folder when they were killed: those of one name, or all. Drafts
- * that are younger than a minute may be another process's, which is at it now, and stay.
+ * Destroys drafts of secrets that killed processes left in a folder: those of one name, or all. Drafts younger than a
+ * minute stay, since another process may be using them.
  */
 export async function clearDrafts(folder: string, ofName?: string): Promise<void> {
   for (const name of await readdir(folder)) {
     const [, of] = DRAFT.exec(name) ?? [];
     if (of === undefined || (ofName !== undefined && of !== ofName)) continue;
     const found = await statIfThere(join(folder, name));
-    if (found === null || !found.isFile() || Date.now() - found.mtimeMs < DRAFT_LEFT_MS) continue;
-    // Killed once it was linked into place: the secret's own bytes are there under a second name.
+    if (found === null || !found.isFile() || Date.now() - found.mtimeMs < DRAFT_MAX_AGE_MS) continue;
+    // The process was killed after linking: the secret's own bytes have a second name.
     if (found.nlink > 1) await rm(join(folder, name), { force: true });
     else await destroyFile(folder, name, found.size);
   }
@@ -58,7 +58,7 @@ async function statIfThere(path: string) {
   }
 }
 
-/** Overwrites a file with zeros and removes it: on most disks its bytes would outlive its name. Again does nothing. */
+/** Overwrites a file with zeros and removes it: on most disks its bytes would outlive its name. Repeatable. */
 export async function destroyFile(folder: string, name: string, sizeBytes: number): Promise<void> {
   const path = join(folder, name);
   try {
@@ -93,7 +93,7 @@ async function writeDurably(path: string, flag: "wx" | "r+", bytes: Buffer): Pro
   }
 }
 
-/** Makes a new or a removed name survive a power cut; what is sealed with a lost key is lost. */
+/** Makes a created or removed name survive a power failure; data sealed with a lost key is lost. */
 export async function syncFolder(path: string): Promise<void> {
   const folder = await open(path, "r");
   try {

@@ -1,3 +1,3 @@
-/** Whether a file system or network error carries this code (`ENOENT`, `EADDRINUSE`, ...). */
+/** Whether a file system or network error has this code (`ENOENT`, `EADDRINUSE`, ...). */
 export const hasErrorCode = (error: unknown, code: string): boolean =>
   error instanceof Error && "code" in error && error.code === code;

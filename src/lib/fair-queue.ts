@@ -1,16 +1,16 @@
-/** The share of one sender in a batch while others send as well. */
+/** One sender's share of a batch while others send as well. */
 const SHARE_MAX = 8;
 
 /** Batches after a shared one during which other senders may return, and a large batch would delay them. */
 const SHARED_BATCHES = 8;
 
-/** Whether a command stops its sender, or starts it again; others may be overtaken by a stop. */
+/** Whether a command stops its sender, or starts it again; a stop may overtake other commands. */
 export type Urgency = "stop" | "start" | "none";
 
 /**
- * Items that wait for the next batch, round robin over their senders: one that sends without pause does not hold up the
- * others. A command that stops its sender goes first, but not ahead of earlier stops and starts of the same sender, which would
- * undo it.
+ * Items waiting for the next batch, round robin over their senders, so that a sender without pauses does not delay the
+ * others. A command that stops its sender goes first, but not ahead of earlier stops and starts of the same sender,
+ * which would undo it.
  */
 export class FairQueue<T> {
   readonly #urgencyOf: (item: T) => Urgency;
@@ -19,13 +19,13 @@ export class FairQueue<T> {
   /** Start of each sender's wait for its turn. */
   readonly #dueSinceMs = new Map<string, number>();
   readonly #now: () => number;
-  /** Senders that have a stop waiting. */
+  /** Senders with a waiting stop. */
   readonly #stopped = new Set<string>();
   #size = 0;
-  /** Number of further batches that are shared though only one sender waits. */
+  /** Number of further batches that are shared although only one sender waits. */
   #sharedBatches = 0;
 
-  /** `now`: a monotonic clock in milliseconds. */
+  /** `now` is a monotonic clock in milliseconds. */
   constructor(urgencyOf: (item: T) => Urgency, now: () => number = () => performance.now()) {
     this.#urgencyOf = urgencyOf;
     this.#now = now;
@@ -35,7 +35,6 @@ export class FairQueue<T> {
     return this.#size;
   }
 
-  /** Whether something waits that stops its sender. */
   get hasStop(): boolean {
     return this.#stopped.size > 0;
   }
@@ -44,18 +43,17 @@ export class FairQueue<T> {
     return this.#bySender.get(sender)?.length ?? 0;
   }
 
-  /** Start of the wait of the sender that is next; null: nothing waits. */
+  /** Start of the next sender's wait; null if nothing waits. */
   get dueSinceMs(): number | null {
     const [next] = this.#bySender.keys();
     return next === undefined ? null : (this.#dueSinceMs.get(next) ?? null);
   }
 
-  /** The sender's next item, unless a stop goes first. */
+  /** Returns the sender's next item, disregarding that stops go first. */
   nextOf(sender: string): T | undefined {
     return this.#bySender.get(sender)?.[0];
   }
 
-  /** Takes out every item of which that is true. */
   remove(isRemoved: (item: T) => boolean): T[] {
     const removed: T[] = [];
     for (const [sender, waiting] of this.#bySender) {
@@ -92,7 +90,7 @@ export class FairQueue<T> {
     this.#stopped.add(sender);
   }
 
-  /** Puts commands that were taken and not sent back to the front. */
+  /** Returns taken but unsent commands to the front of the queue. */
   requeue(sender: string, items: readonly T[]): void {
     if (items.length === 0) return;
     this.#waitingOf(sender).unshift(...items);
@@ -101,8 +99,8 @@ export class FairQueue<T> {
   }
 
   /**
-   * Takes what `reserve` has room for: stops, then round robin over senders, of none more than its share while others send as well.
-   * A sender whose next item does not fit keeps its turn.
+   * Takes items that `reserve` has room for: stops first, then round robin over senders, each limited to its share
+   * while others send as well. A sender whose next item does not fit keeps its turn.
    */
   take(reserve: (item: T, isFirst: boolean) => boolean): T[] {
     const taken: T[] = [];
@@ -114,11 +112,11 @@ export class FairQueue<T> {
         if (!reserve(item, taken.length + count === 0)) break;
         count += 1;
       }
-      // A sender that was not served keeps its position, or those before it would always come first.
+      // A sender that was not served keeps its position; otherwise the senders before it would always come first.
       if (count === 0) return false;
       taken.push(...waiting.splice(0, count));
       this.#size -= count;
-      // A sender that was served goes to the end.
+      // A served sender goes to the end.
       this.#forget(sender);
       if (waiting.length > 0) this.#waitingOf(sender).push(...waiting);
       return true;

@@ -5,8 +5,8 @@ export interface Share {
 }
 
 /**
- * Permits for a bounded number of concurrent pieces of work, of which a name holds its share at most; further ones are refused
- * before any work is done for them.
+ * Permits for a bounded number of concurrent pieces of work, each name limited to its share. Further work is refused
+ * before anything is done for it.
  */
 export class Gate {
   readonly #insideMax: number;
@@ -17,12 +17,11 @@ export class Gate {
     this.#insideMax = insideMax;
   }
 
-  /** Number of permits in use. */
   get inside(): number {
     return this.#inside;
   }
 
-  /** A permit, which its holder releases; null where there is none, or a share is used up. */
+  /** Returns a permit, which its holder must release; null if there is none left, or a share is used up. */
   enter(...shares: readonly Share[]): Permit | null {
     const isFull = shares.some(({ max, name }) => (this.#insideOf.get(name) ?? 0) >= max);
     if (isFull || this.#inside >= this.#insideMax) return null;
@@ -59,8 +58,8 @@ export class Gate {
 export interface Permit {
   release(): void;
   /**
-   * Releases the permit while waiting for the caller, so that slow callers do not keep others out, and takes it again after that,
-   * even beyond the limit.
+   * Releases the permit while waiting for the caller, so that slow callers do not keep others out, and takes it again
+   * afterwards, even beyond the limit.
    */
   releaseWhile<T>(work: Promise<T>): Promise<T>;
 }

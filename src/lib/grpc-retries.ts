@@ -1,21 +1,21 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { defaultGrpcRetryOptions, makeGrpcRetryInterceptor } from "@temporalio/client";
 
-/** A retry that is due fires a little late on a busy machine. */
-const LATE_MS = 100;
+/** Tolerance for a retry that fires late on a busy machine. */
+const LATE_TOLERANCE_MS = 100;
 
-/** gRPC's number for a server that takes no more just now. */
+/** gRPC status of a server that currently accepts no more. */
 const RESOURCE_EXHAUSTED = 8;
 
 /** Temporal's error for an update that meets a continue-as-new. A retry after milliseconds succeeds. */
 const ROLLING_OVER = /workflow is closing/i;
 const ROLLING_OVER_RETRY_MS = 5;
-/** More than fit into the deadline of a call to the engine, which ends them. */
+/** More than fit into the deadline of a call to the engine, which ends the retries. */
 const SHORT_RETRIES_MAX = 1_000;
 
-/** Temporal's refusal of an update beyond those that one workflow may have in flight (10 by default). A slot is free within milliseconds. */
+/** Temporal's refusal of an update above a workflow's maximum in flight (10 by default), over within milliseconds. */
 const TOO_MANY_IN_FLIGHT = /concurrent in-flight updates/i;
-/** Bounds of the first jitter, so that servers that were refused together do not return together; it doubles up to 8 times that. */
+/** Range of the first jitter, which spreads servers that were refused together. It grows up to 8 times. */
 const IN_FLIGHT_RETRY_MIN_MS = 3;
 const IN_FLIGHT_RETRY_MAX_MS = 25;
 const IN_FLIGHT_DOUBLINGS_MAX = 3;
@@ -25,7 +25,7 @@ interface Status {
   readonly details: string;
 }
 
-/** Delay before a refusal that is over within milliseconds is retried; null: the client's own backoff applies. */
+/** Delay before retrying a refusal that lasts only milliseconds; null to apply the client's own backoff. */
 function shortDelayMs({ code, details }: Status, attempt: number): number | null {
   if (code !== RESOURCE_EXHAUSTED) return null;
   if (ROLLING_OVER.test(details)) return ROLLING_OVER_RETRY_MS;
@@ -36,7 +36,7 @@ function shortDelayMs({ code, details }: Status, attempt: number): number | null
 
 /**
  * The Temporal client's own retries, and a way to end them: a retry that falls due on a closed connection throws past
- * every caller and ends the process. So no further one is begun, and those that wait are over, before it is closed.
+ * every caller and ends the process. So before closing, no further retry is begun and the waiting ones have run.
  */
 export class GrpcRetries {
   #ending = false;
@@ -58,10 +58,10 @@ export class GrpcRetries {
     });
   }
 
-  /** Resolves when nothing will be retried any more; at once unless something waits to be. */
+  /** Resolves when no retry will run any more; at once if none is waiting. */
   async end(): Promise<void> {
     this.#ending = true;
-    const leftMs = this.#lastDueAt + LATE_MS - performance.now();
+    const leftMs = this.#lastDueAt + LATE_TOLERANCE_MS - performance.now();
     if (leftMs > 0) await sleep(leftMs);
   }
 }

@@ -2,7 +2,7 @@ import { hash, randomFillSync } from "node:crypto";
 import { monotonicFactory } from "ulid";
 import { v7 } from "uuid";
 
-/** Randomness is drawn in pages: a call for each character of an id would cost more than all else about it. */
+/** Randomness is drawn in pages: a call per character of an id would be its main cost. */
 const page = Buffer.alloc(4_096);
 let used = page.length;
 
@@ -18,7 +18,7 @@ function random(): number {
 
 const ulid = monotonicFactory(random);
 
-/** Ids of records that sort by time. */
+/** Returns an id that sorts by time. */
 export const newId = (
   prefix:
     | "txn"
@@ -40,14 +40,14 @@ export const newId = (
 
 export const newUuid = (): string => v7();
 
-/** 128 bits of a SHA-256, short enough to be remembered 2,000 times over. */
+/** Returns 128 bits of a SHA-256, short enough that thousands can be kept. */
 export const shortHash = (value: string): string =>
   hash("sha256", value, "buffer").subarray(0, 16).toString("base64url");
 
-/** SHA-256 of a value as JSON: the same for values that are the same to the letter. */
+/** Returns the SHA-256 of a value as JSON, which depends on the order of fields. */
 export const contentHash = (value: unknown): string => hash("sha256", JSON.stringify(value), "base64url");
 
-/** A hash of a parsed body, the same for the same content in any order of fields. */
+/** Returns the hash of a parsed body, independent of the order of fields. */
 export const payloadHash = (payload: unknown): string => shortHash(canonicalJson(payload));
 
 function canonicalJson(value: unknown): string {

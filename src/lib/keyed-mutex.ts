@@ -2,15 +2,14 @@ import pLimit, { type LimitFunction } from "p-limit";
 import { TimeoutError, withTimeout } from "./with-timeout.ts";
 
 /**
- * Lets work of one name go one after the other in this process, in the order in which it came. A courtesy, never what
- * keeps anything right: transactions that would only make each other repeat wait instead. Other processes' are not
- * waited for.
+ * Serializes work of the same name within this process, in order of arrival. Never needed for correctness: it makes
+ * transactions wait that would otherwise only conflict. Other processes are not waited for.
  */
 export class KeyedMutex {
   readonly #queues = new Map<string, LimitFunction>();
   readonly #waitMs: number;
 
-  /** Work whose turn has not come within the bound is not begun. */
+  /** `waitMs` is the maximum wait for a turn; later work is not begun. */
   constructor(waitMs: number) {
     this.#waitMs = waitMs;
   }
@@ -23,7 +22,7 @@ export class KeyedMutex {
       const turn = async (): Promise<void> => {
         const mine = this.#unlessLate(until, work);
         resolve(mine);
-        // Work that never ends does not block later callers: a turn is a courtesy.
+        // Work that never ends must not block later callers for good.
         await withTimeout(2 * this.#waitMs, mine).catch(nothing);
         if (queue.pendingCount === 0) this.#queues.delete(name);
       };

@@ -1,12 +1,12 @@
 import { cpus } from "node:os";
 import { type EventLoopUtilization, performance } from "node:perf_hooks";
 
-/** A measurement covers so long at the least. */
+/** Minimum duration of a measurement. */
 const WINDOW_MS = 250;
 
 /**
- * Load of this process and its machine; the higher figure counts. A container sees the whole machine's processors,
- * and engines on the same machine do not show in the event loop.
+ * Load of this process and its machine; the higher figure counts. A container sees the whole machine's processors, and
+ * engines on the same machine do not show in the event loop.
  */
 export class Load {
   #from: Sample;
@@ -16,7 +16,7 @@ export class Load {
     this.#from = sample();
   }
 
-  /** Returns the load from 0 to 1 since an earlier call; the former figure until there is a newer one. */
+  /** Returns the load from 0 to 1 since an earlier call, or the previous figure until there is a newer one. */
   current(): number {
     if (performance.now() - this.#from.atMs < WINDOW_MS) return this.#latest;
     const now = sample();

@@ -9,26 +9,26 @@ import { PlainError } from "./plain-error.ts";
 
 export type { Logger };
 
-/** A log's file is renamed when it has grown to so much, and a new one begun. */
+/** Size at which a log file is renamed and a new one begun. */
 const FILE_MAX_BYTES = 64 * 1024 * 1024;
-/** Renamed files that are kept, `.1` the newest. */
+/** Maximum renamed files kept; `.1` is the newest. */
 const OLDER_FILES_MAX = 4;
 
 export interface LoggerOptions {
   readonly level: string;
-  /** Null: standard output. */
+  /** Null for standard output. */
   readonly file: string | null;
   readonly fileMaxBytes?: number;
 }
 
 /**
- * JSON lines on standard output or into a file, which only its owner may read, nor the folders that are made for it. A file
- * that has grown is renamed, and of the older ones a few are kept, so that a log fills no disk. Credentials are redacted wherever a
- * request is logged.
+ * Logs JSON lines to standard output or a file. Only its owner may read the file, and the folders created for it. A
+ * large file is renamed and a few older ones are kept, so that logs never fill a disk. Credentials are redacted
+ * wherever a request is logged.
  */
 export function createLogger({ file, fileMaxBytes = FILE_MAX_BYTES, level }: LoggerOptions): Logger {
   const destination = file === null ? pino.destination(1) : fileOf(file, fileMaxBytes);
-  // A full disk costs lines of the log, and nothing else.
+  // A full disk costs log lines, and nothing else.
   destination.on("error", () => undefined);
   const logger = pino(
     {
@@ -50,8 +50,8 @@ type Destination = ReturnType<typeof pino.destination>;
 const destinations = new WeakMap<Logger, Destination>();
 
 /**
- * Done when every line is written, in order, or after a second; nothing may be logged any more. What a process ends with is
- * lost without. Never rejects, and does nothing more where the log has ended.
+ * Resolves when every line is written, in order, or after a second; nothing may be logged afterwards. Without it, the
+ * last lines of a process are lost. Never rejects, and does nothing if the log has already ended.
  */
 export async function endLog(logger: Logger): Promise<void> {
   const destination = destinations.get(logger);
@@ -61,15 +61,15 @@ export async function endLog(logger: Logger): Promise<void> {
   const closed = once(destination, "close");
   destination.end();
   try {
-    await withTimeout(LAST_LINES_MS, closed);
+    await withTimeout(LAST_LINES_TIMEOUT_MS, closed);
   } catch {
-    // A disk that takes nothing more, or a file that never was: the process's exit would write what is left again, and fail or
-    // hang. The event signals that there is nothing left.
+    // The disk is full, or the file never existed: at exit the process would write the rest again, and fail or hang.
+    // The event signals that there is nothing left.
     destination.emit("close");
   }
 }
 
-const LAST_LINES_MS = 1_000;
+const LAST_LINES_TIMEOUT_MS = 1_000;
 
 function fileOf(dest: string, maxBytes: number): Destination {
   try {
@@ -103,12 +103,12 @@ function rotate(destination: Destination, { dest, maxBytes, size }: Rotation): v
       for (let number = OLDER_FILES_MAX; number > 0; number -= 1) renameOlder(dest, number);
       destination.reopen();
     } catch {
-      // The log goes on in the file that it has, and tries again when that has grown by as much.
+      // Logging continues in the current file; the next attempt follows once it has grown by as much again.
     }
   });
 }
 
-/** Makes the file before it number `number`; the last one is replaced. */
+/** Renames the file before it to number `number`; the last one is replaced. */
 function renameOlder(dest: string, number: number): void {
   const from = number === 1 ? dest : `${dest}.${number - 1}`;
   try {
@@ -118,7 +118,7 @@ function renameOlder(dest: string, number: number): void {
   }
 }
 
-/** The file's size. What is made here in advance is opened as it is; a link would have the log written to another file. */
+/** Returns the file's size, creating the file. Never follows a link, which would redirect the log. */
 function sizeUnlessLink(dest: string): number {
   try {
     const flags = constants.O_APPEND | constants.O_CREAT | constants.O_WRONLY | constants.O_NOFOLLOW;

@@ -2,10 +2,10 @@ import { existsSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { z } from "zod";
 
-/** The package's own folder, of a checkout or of an installed package: with package.json and temporal-dev.yaml. */
+/** The package's own folder, in a checkout or an installed package: contains package.json and temporal-dev.yaml. */
 export const PACKAGE_ROOT = nearestPackage(import.meta.dirname);
 
-/** The JavaScript file that the build makes of a source file, which is named by its path within the package. */
+/** Returns the built JavaScript file of a source file, which is given by its path within the package. */
 export const builtFile = (source: string): string =>
   join(PACKAGE_ROOT, "dist", source.replace(/\.ts$/, ".js"));
 
@@ -16,7 +16,6 @@ function nearestPackage(folder: string): string {
   return nearestPackage(parent);
 }
 
-/** Returns the version in package.json. */
 export const packageVersion = (): string =>
   packageFile.parse(JSON.parse(readFileSync(join(PACKAGE_ROOT, "package.json"), "utf8"))).version;
 

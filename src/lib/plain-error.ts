@@ -1,4 +1,4 @@
-/** An error whose message tells a person in a line what is wrong and what to do: it is shown without a stack trace. */
+/** An error whose message tells a person in one line what is wrong and what to do. Shown without a stack trace. */
 export class PlainError extends Error {
   override readonly name: string = "PlainError";
 }
@@ -9,6 +9,5 @@ export function shownOf(error: unknown): string {
   return error instanceof PlainError ? error.message : (error.stack ?? error.message);
 }
 
-/** The first line of an error's message. */
 export const firstLineOf = (error: unknown): string =>
   (error instanceof Error ? error.message : String(error)).split("\n")[0] ?? "";

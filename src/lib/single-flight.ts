@@ -1,4 +1,4 @@
-/** Work that is under way once for all who ask for it meanwhile. Each piece of it has a name, and nothing is kept after its end. */
+/** Shares work in flight among all callers of the same name. Nothing is kept after its end. */
 export class SingleFlight<T> {
   readonly #inFlight = new Map<string, Promise<T>>();
 

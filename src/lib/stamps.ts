@@ -1,18 +1,23 @@
 /**
- * Age by a stamp that another process may have made. A stamp much later than now comes from a clock that ran ahead:
- * its age is unknown and is not waited for, since its time may be days away.
+ * Age by a timestamp that another process may have made. A timestamp far in the future comes from a fast clock: its age
+ * is unknown and is not waited for, since its time may be days away.
  */
 
-/** Clocks that are kept right differ by less. */
-const AHEAD_MS = 60_000;
+/** Maximum difference of well-kept clocks. */
+const CLOCK_SKEW_MAX_MS = 60_000;
 
-/** Whether something was stamped within the last so many milliseconds, as far as its stamp can be believed. */
-export const isRecent = (stampedAt: Date, now: number, ageMs: number, aheadMs = AHEAD_MS): boolean => {
+/** Whether something was stamped within the last `ageMs`, as far as its timestamp can be trusted. */
+export const isRecent = (
+  stampedAt: Date,
+  now: number,
+  ageMs: number,
+  aheadMs = CLOCK_SKEW_MAX_MS,
+): boolean => {
   const ms = now - stampedAt.getTime();
   return ms < ageMs && ms >= -aheadMs;
 };
 
-/** Matches the stamps in MongoDB of what is not young. */
-export const notRecent = (now: number, ageMs: number, aheadMs = AHEAD_MS) => ({
+/** Returns a MongoDB condition for timestamps that are not recent. */
+export const notRecent = (now: number, ageMs: number, aheadMs = CLOCK_SKEW_MAX_MS) => ({
   $not: { $gt: new Date(now - ageMs), $lte: new Date(now + aheadMs) },
 });

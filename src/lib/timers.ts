@@ -1,8 +1,8 @@
-/** Timers of a mailbox; the simulation has its own. */
+/** Timers of a mailbox; the simulation provides its own. */
 export interface Timers {
-  /** Runs something later, unless the caller calls the returned function first. */
+  /** Runs something later, unless the returned function is called first. */
   after(ms: number, run: () => void): () => void;
-  /** Milliseconds that have passed since some moment, whatever is done to the clock. */
+  /** Monotonic time in milliseconds, unaffected by changes of the clock. */
   monotonicMs(): number;
 }
 

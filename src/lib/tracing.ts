@@ -11,30 +11,31 @@ import {
   trace,
 } from "@opentelemetry/api";
 
-/** Spans of this process, by the API of OpenTelemetry. Until tracing is switched on, each call here costs a look at one flag. */
+/** Spans of this process, through OpenTelemetry's API. While tracing is off, each call costs the check of one flag. */
 
 const TRACER = "agent-spending-control";
 
 let isOn = false;
 
-/** Switches spans on or off, for the whole process. Whoever does so has set OpenTelemetry's context manager and exporter up. */
+/** Switches spans on or off for the process. Requires OpenTelemetry's context manager and exporter to be set up. */
 export function switchTracing(on: boolean): void {
   isOn = on;
 }
 
-/** Whether this process makes spans. */
 export const isTracing = (): boolean => isOn;
 
 export interface SpanOptions {
   readonly attributes?: Attributes;
-  /** Headers of the request or record that caused the work; without, the span at hand did. */
+  /** Headers of the request or record that caused the work; if missing, the active span is the cause. */
   readonly causedBy?: IncomingHttpHeaders;
   readonly kind?: "internal" | "client" | "server";
 }
 
 const KINDS = { internal: SpanKind.INTERNAL, client: SpanKind.CLIENT, server: SpanKind.SERVER } as const;
 
-/** Runs work in a span. A failure is named in it by its class: messages may hold what belongs into no trace. */
+/**
+ * Runs work in a span. A failure is recorded by its class only: messages may contain data that must not be in a trace.
+ */
 export function traced<T>(name: string, options: SpanOptions, work: () => Promise<T>): Promise<T> {
   if (!isOn) return work();
   const { attributes = {}, causedBy, kind = "internal" } = options;
@@ -45,7 +46,7 @@ export function traced<T>(name: string, options: SpanOptions, work: () => Promis
 /** Spans of commands that wait for a batch. */
 const commandSpans = new WeakMap<object, SpanContext>();
 
-/** Runs a command that is going to be part of a batch. */
+/** Runs a command that will be part of a batch. */
 export function tracedCommand<T>(
   name: string,
   command: { readonly kind: string },
@@ -59,7 +60,7 @@ export function tracedCommand<T>(
   });
 }
 
-/** Runs what many commands share. It belongs to the trace of all of them if there is one, and is linked to each. */
+/** Runs work shared by many commands. The span is in their common trace, if there is one, and linked to each. */
 export function tracedBatch<T>(
   name: string,
   commands: readonly object[],
@@ -98,14 +99,12 @@ function inSpan<T>(
   });
 }
 
-/** The span of a request that this process answers. */
 export interface RequestSpan {
-  /** Runs work as part of it. */
   run(work: () => void): void;
   end(name: string, attributes: Attributes, isFailure: boolean): void;
 }
 
-/** Begins the span of a request, in its caller's trace where it names one; null: nothing is traced. */
+/** Begins the span of a request, in its caller's trace if named; null if tracing is off. */
 export function requestSpan(headers: IncomingHttpHeaders, method: string): RequestSpan | null {
   if (!isOn) return null;
   const cause = propagation.extract(ROOT_CONTEXT, headers);
@@ -122,20 +121,20 @@ export function requestSpan(headers: IncomingHttpHeaders, method: string): Reque
   };
 }
 
-/** Headers by which another process joins the trace at hand; none where nothing is traced. */
+/** Returns headers by which another process joins the active trace; none if tracing is off. */
 export function traceHeaders(): Readonly<Record<string, string>> {
   const headers: Record<string, string> = {};
   if (isOn) propagation.inject(context.active(), headers);
   return headers;
 }
 
-/** Fields of a log line that lead to its trace. */
+/** Returns log fields that lead to the active trace. */
 export function traceFields(): { readonly trace_id?: string; readonly span_id?: string } {
   const span = isOn ? trace.getActiveSpan()?.spanContext() : undefined;
   return span === undefined ? {} : { trace_id: span.traceId, span_id: span.spanId };
 }
 
-/** Labels of an exemplar: the trace at hand where it is exported, else none. */
+/** Returns an exemplar's labels: the active trace if it is exported, else none. */
 export function exemplarLabels(): Readonly<Record<string, string>> {
   const span = isOn ? trace.getActiveSpan() : undefined;
   return span?.isRecording() === true ? { trace_id: span.spanContext().traceId } : {};

@@ -2,12 +2,12 @@ import { WorkflowNotFoundError, WorkflowUpdateFailedError } from "@temporalio/cl
 import { ApplicationFailure } from "@temporalio/common";
 import { MongoError } from "mongodb";
 
-/** An error that says that something could not be reached, or not in time, or that there was too much to do. */
+/** An error that says that something could not be reached in time, or that there was too much to do. */
 export interface Unavailable extends Error {
   readonly isUnavailable: true;
 }
 
-/** Errors of a socket; MongoDB's driver lets some through as they are when a server dies under it. */
+/** Socket errors; MongoDB's driver passes some on unchanged when a server dies. */
 const SOCKET_CODES: ReadonlySet<unknown> = new Set([
   "EPIPE",
   "ECONNRESET",
@@ -25,7 +25,7 @@ const SOCKET_CODES: ReadonlySet<unknown> = new Set([
 /** Temporal's failure for a workflow that ended between an update's arrival and its answer. */
 const ENDED_MEANWHILE = "AcceptedUpdateCompletedWorkflow";
 
-/** An actor that is not there any more, by an operator's hand perhaps: nothing was decided, and one may bring it back. */
+/** Whether the actor is gone, perhaps ended by an operator: nothing was decided, and it may be restored. */
 const isMissing = (error: unknown): boolean =>
   error instanceof WorkflowNotFoundError ||
   (error instanceof WorkflowUpdateFailedError &&
@@ -33,8 +33,8 @@ const isMissing = (error: unknown): boolean =>
     error.cause.type === ENDED_MEANWHILE);
 
 /**
- * Whether it says that MongoDB, Temporal, the chain or the folder for delivery keys could not be reached, or not in time, or that
- * there was too much to do, or that a worker is older than this process: 503, and worth a replay.
+ * Whether an error says that MongoDB, Temporal, the chain or the folder of delivery keys could not be reached in time,
+ * that there was too much to do, or that a worker is older than this process: answered 503, and worth a retry.
  */
 export const isUnavailable = (error: unknown): boolean =>
   isMissing(error) ||

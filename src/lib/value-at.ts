@@ -1,4 +1,4 @@
-/** The value at a path of names with dots between them; undefined where there is none. */
+/** Returns the value at a dotted path; undefined if there is none. */
 export const valueAt = (document: unknown, path: string): unknown =>
   path.includes(".") ? path.split(".").reduce<unknown>(fieldOf, document) : fieldOf(document, path);
 

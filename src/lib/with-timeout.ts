@@ -1,12 +1,12 @@
 import type { Unavailable } from "./unavailable.ts";
 
-/** The time was over. The work may still complete. */
+/** The timeout passed. The work may still complete. */
 export class TimeoutError extends Error implements Unavailable {
   override readonly name = "TimeoutError";
   readonly isUnavailable = true;
 }
 
-/** The work's outcome, or `TimeoutError` after the bound; the work itself goes on, and its late failure is ignored. */
+/** Resolves to the work's outcome, or throws `TimeoutError` after `ms`; the work goes on, its late failure ignored. */
 export async function withTimeout<T>(ms: number, work: Promise<T>): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
   const bound = new Promise<never>((_resolve, reject) => {

@@ -4,10 +4,10 @@ const HOUR_MS = 3_600_000;
 
 const MINUTES = /GMT(?:([+-])(\d\d):(\d\d))?(?::\d\d)?$/;
 
-/** Formatters that are kept, each some tens of kilobytes; those that were used last. */
+/** Maximum cached formatters, each some tens of kilobytes; the least recently used are evicted. */
 const FORMATTERS_MAX = 100;
 
-/** Formatters by IANA zone, cached because new ones fill the memory faster than it is collected. */
+/** Formatters by IANA zone, cached because new ones fill memory faster than it is collected. */
 const formatters = new LRUCache<string, Intl.DateTimeFormat>({ max: FORMATTERS_MAX });
 
 function formatterOf(timezone: string): Intl.DateTimeFormat {
@@ -18,10 +18,7 @@ function formatterOf(timezone: string): Intl.DateTimeFormat {
   return formatter;
 }
 
-/**
- * Returns the offset of an IANA zone from UTC in whole minutes, at an instant in epoch milliseconds. Throws if the
- * zone does not exist.
- */
+/** Returns a zone's offset in minutes ahead of UTC, at an instant in epoch milliseconds. Throws for an unknown zone. */
 export function offsetOf(timezone: string): (atMs: number) => number {
   const shown = formatterOf(timezone);
   return (atMs) => {
@@ -33,15 +30,17 @@ export function offsetOf(timezone: string): (atMs: number) => number {
   };
 }
 
-/** [from when on, epoch milliseconds; minutes ahead of UTC], oldest first, and the end of what they cover. */
+/**
+ * Segments of a start in epoch milliseconds and minutes ahead of UTC, oldest first, and the end of the covered range.
+ */
 interface Offsets {
   readonly segments: readonly (readonly [sinceMs: number, offsetMinutes: number])[];
   readonly untilMs: number;
 }
 
 /**
- * The offsets of an IANA zone from `fromMs` to `untilMs`, epoch milliseconds, each transition to the millisecond. No zone
- * goes to and fro within a day, so that no step up to a day misses one.
+ * Returns an IANA zone's offsets from `fromMs` to `untilMs` in epoch milliseconds, each transition exact to the
+ * millisecond. No zone changes twice within a day, so no step up to a day misses a transition.
  */
 export function zoneOffsets(timezone: string, fromMs: number, untilMs: number, stepMs = HOUR_MS): Offsets {
   const offsetAt = offsetOf(timezone);
@@ -55,7 +54,7 @@ export function zoneOffsets(timezone: string, fromMs: number, untilMs: number, s
   return { segments, untilMs };
 }
 
-/** The first millisecond of the new offset; bisection, since the API has no list of a zone's transitions. */
+/** Returns the first millisecond of the new offset, by bisection: the API has no list of a zone's transitions. */
 function transitionBetween(offsetAt: (at: number) => number, before: number, after: number): number {
   let [old, changed] = [before, after];
   while (changed - old > 1) {

@@ -5,8 +5,8 @@ const MINUTE_MS = 60_000;
 const digits = (value: number): string => String(value).padStart(2, "0");
 
 /**
- * Instants in ISO 8601 as the clocks of an IANA zone show them, to the millisecond, with the zone's offset at that instant;
- * for UTC, the default, with Z. Zones change their offset at full minutes, so instants of one minute are looked up once.
+ * Formats instants in ISO 8601 in an IANA zone, to the millisecond, with the zone's offset at that instant; in UTC, the
+ * default, with Z. Zones change their offset at full minutes, so instants of one minute are looked up once.
  */
 export function zonedTime(timezone = "UTC"): (at: Date) => string {
   if (timezone.toUpperCase() === "UTC") return (at) => at.toISOString();

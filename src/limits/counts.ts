@@ -1,14 +1,11 @@
-/**
- * Store of request counts. Keys contain their minute, so a count is never reset; it is dropped some time after its
- * minute.
- */
+/** Store of request counts. Keys contain their minute, so counts are never reset, but dropped some time later. */
 export interface Counts {
   /**
-   * Adds to a key's count and answers the new one, in one step: of any number at once, each gets another. Beyond the
-   * limit it may answer any number beyond it.
+   * Adds to a key's count and returns the new one atomically: concurrent calls get different numbers. Beyond the limit,
+   * any number above it may be returned.
    */
   add(key: string, points: number, limit: number): Promise<number>;
-  /** The count as it is, nothing added. */
+  /** Returns the current count without adding. */
   read(key: string, limit: number): Promise<number>;
 }
 

@@ -4,7 +4,6 @@ import type { Counts } from "./counts.ts";
 
 const MINUTE_MS = 60_000;
 
-/** The status of a caller against a limit in the current minute. */
 export interface RateLimitStatus {
   readonly limit: number;
   readonly remaining: number;
@@ -15,7 +14,7 @@ export interface RateLimitStatus {
   readonly exceeded: boolean;
 }
 
-/** Limits per minute, in fixed minutes of the clock. */
+/** Limits per minute, in fixed clock minutes. */
 export class FixedWindowLimiter {
   readonly #counts: Counts;
   readonly #clock: () => Date;
@@ -25,7 +24,7 @@ export class FixedWindowLimiter {
     this.#clock = clock;
   }
 
-  /** Counts under a name. Of any number at once, exactly the limit's number is not `exceeded` in one minute. */
+  /** Counts under a name. Of concurrent calls, exactly `limit` per minute are not `exceeded`. */
   async consume(name: string, limit: number, points = 1): Promise<RateLimitStatus> {
     const now = this.#clock();
     return rateLimitStatus(limit, await this.#counts.add(keyOf(name, now), points, limit), now);
@@ -37,7 +36,7 @@ export class FixedWindowLimiter {
     return rateLimitStatus(limit, await this.#counts.read(keyOf(name, now), limit), now);
   }
 
-  /** The status of a caller of whom nothing is counted yet, without a look-up. */
+  /** Returns the status of a caller without any counted requests, without a look-up. */
   unused(limit: number): RateLimitStatus {
     return rateLimitStatus(limit, 0, this.#clock());
   }
@@ -47,7 +46,6 @@ const minuteOf = (now: Date): number => Math.floor(now.getTime() / MINUTE_MS);
 
 const keyOf = (name: string, now: Date): string => `${String(minuteOf(now))}/${name}`;
 
-/** The status of `count` requests against a limit. */
 export function rateLimitStatus(limit: number, count: number, now: Date): RateLimitStatus {
   const resetMs = (minuteOf(now) + 1) * MINUTE_MS;
   return {
@@ -59,11 +57,10 @@ export function rateLimitStatus(limit: number, count: number, now: Date): RateLi
   };
 }
 
-/** Refusal for a caller over a limit. */
 export const rateLimited = ({ retryAfterSeconds }: RateLimitStatus): Refusal =>
   refusal("RATE_LIMITED", undefined, { retryAfterSeconds });
 
-/** The refusal of the first of them that is exceeded; null when none is. All end with the same minute. */
+/** Returns the refusal of the first exceeded limit; null if none is. All end with the same minute. */
 export function firstExceeded(standings: readonly RateLimitStatus[]): Refusal | null {
   const exceeded = standings.find((each) => each.exceeded);
   return exceeded === undefined ? null : rateLimited(exceeded);

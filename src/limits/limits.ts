@@ -25,7 +25,6 @@ import type { Counts } from "./counts.ts";
 import { firstExceeded, FixedWindowLimiter, type RateLimitStatus } from "./fixed-window-limiter.ts";
 import { limitsOf, type PlanLimits, type Surface } from "./plans.ts";
 
-/** Caller of a request and its address. */
 export interface Requester {
   /** Null: anonymous, on a public operation. */
   readonly principal: Principal | null;
@@ -38,21 +37,20 @@ export interface LimitsDependencies {
   readonly clock: () => Date;
   readonly organizations: Organizations;
   readonly devices: Pick<DeviceTokens, "read">;
-  /** Called for each request that is over a limit. */
+  /** Called for each request over a limit. */
   readonly onHit: (limit: LimitName) => void;
 }
 
-/** Accounts that an admitted call may use: any, or the one of a known device. */
+/** Accounts that an admitted call may use: any, or the single one of a known device. */
 export interface AdmittedTo {
   readonly onlyUserId: string | null;
 }
 
-/** Limit per minute that a caller exceeded. */
 export type LimitName =
   Surface | "dashboard" | "address" | "logos" | "registrations" | "operation" | "management_writes";
 
-/** The part of a caller's 5 s that looking the plan up may take. */
-const PLAN_LOOKUP_MS = 500;
+/** Timeout for looking up the plan, out of a caller's 5 s. */
+const PLAN_LOOKUP_TIMEOUT_MS = 500;
 
 /** Limits per minute, independent of HTTP. */
 export class Limits {
@@ -70,7 +68,7 @@ export class Limits {
     this.#onHit = onHit;
   }
 
-  /** Counts requests of a known caller by its organization's plan; `principal` is null where it was refused. */
+  /** Counts a known caller's requests by its organization's plan; `principal` is null if the caller was refused. */
   async ofCaller(
     surface: Surface,
     caller: Caller,
@@ -82,17 +80,16 @@ export class Limits {
     return this.#take(surface, `${surface}/${caller.id}`, limits[surface], requests);
   }
 
-  /** Counts a request of a person's dashboard, apart from what their plan allows the API's clients. */
+  /** Counts a request of a person's dashboard, separately from the plan's limit for API clients. */
   ofDashboard({ id }: Caller): Promise<RateLimitStatus> {
     return this.#take("dashboard", `dashboard/${id}`, DASHBOARD_PER_MINUTE);
   }
 
-  /** Counts a request that carries no good credential. */
+  /** Counts a request without a valid credential. */
   ofAddress(address: string): Promise<RateLimitStatus> {
     return this.#take("address", addressName(address), ANONYMOUS_PER_MINUTE);
   }
 
-  /** Counts a look-up of a logo. */
   ofLogos(address: string): Promise<RateLimitStatus> {
     return this.#take("logos", `logos/${address}`, LOGOS_PER_MINUTE);
   }
@@ -102,19 +99,19 @@ export class Limits {
     return this.#take("registrations", `registrations/${address}`, REGISTRATIONS_PER_MINUTE);
   }
 
-  /** The rate limit status of an address, without counting. */
+  /** Returns the rate limit status of an address, without counting. */
   statusOfAddress(address: string): Promise<RateLimitStatus> {
     return this.#limiter.peek(addressName(address), ANONYMOUS_PER_MINUTE);
   }
 
-  /** The rate limit status of an address that was not looked up. */
+  /** Returns the rate limit status of an address that was not looked up. */
   uncounted(): RateLimitStatus {
     return this.#limiter.unused(ANONYMOUS_PER_MINUTE);
   }
 
   /**
-   * Takes the operation's caps that are known before its body is read. What is over an address's own takes nothing of its network's, so
-   * that one address does not use up what others near it have.
+   * Counts against the operation's limits that are known before its body is read. A request over its address's limit
+   * does not count for the network, so that one address does not exhaust its neighbours' limit.
    */
   async routeCaps(id: OperationId, rate: RateClass, { address, caller }: Requester): Promise<Refusal | null> {
     const over = await this.#takeCaps(id, rate, ({ per }) => {
@@ -127,9 +124,10 @@ export class Limits {
   }
 
   /**
-   * Takes those that count per account: the signed-in user's, or that of the e-mail in the body, known or not. Strangers who use up an
-   * e-mail's tries do not keep its person out: a device that is known to one of its accounts then has as many of its own, and they
-   * are for that account alone. So no attacker gets more tries at another account by a device of their own.
+   * Counts against the limits per account: the signed-in user's, or that of the e-mail in the body, known or not.
+   * Strangers who exhaust an e-mail's attempts do not lock its person out: a device known to one of its accounts then
+   * has as many of its own, for that account alone. So no attacker gets more attempts at another account through their
+   * own device.
    */
   async accountCaps(
     id: OperationId,
@@ -150,7 +148,7 @@ export class Limits {
   }
 
   /**
-   * Counts a wrong current password with the sign-ins of its account, so that the thief of a session gets no further tries by
+   * Counts a wrong current password among the account's sign-ins, so that a session's thief gets no further attempts by
    * signing in. Not the reverse: strangers' sign-ins must not keep a person from changing their password.
    */
   async wrongPassword({ email }: Pick<SessionPrincipal, "email">): Promise<void> {
@@ -165,8 +163,8 @@ export class Limits {
   }
 
   /**
-   * Takes the caps on an organization key's writes over MCP. A write that is over its key's cap takes no place of the
-   * organization's: one key that runs wild must not stop the others.
+   * Counts against the limits on an organization key's writes over MCP. A write over its key's limit does not count for
+   * the organization: one runaway key must not stop the others.
    */
   async managementWrite({ keyId, organizationId }: OrganizationKeyPrincipal): Promise<Refusal | null> {
     const { key, organization } = MCP_MANAGEMENT_WRITES_PER_MINUTE;
@@ -175,9 +173,9 @@ export class Limits {
     return ofKey ?? firstExceeded([await take(`mcp-writes/organization/${organizationId}`, organization)]);
   }
 
-  /** An agent's key does not carry its organization. */
+  /** Returns the organization's plan limits, read here because an agent's key does not carry its organization. */
   async #planOf({ organizationId }: Caller): Promise<PlanLimits> {
-    const organization = await withTimeout(PLAN_LOOKUP_MS, this.#organizations.of(organizationId));
+    const organization = await withTimeout(PLAN_LOOKUP_TIMEOUT_MS, this.#organizations.of(organizationId));
     if (organization === null) throw new Error(`there is no organization ${organizationId}`);
     return limitsOf(organization);
   }
@@ -188,7 +186,7 @@ export class Limits {
     return taken;
   }
 
-  /** Takes every cap that `whose` has a name for; each operation counts on its own. */
+  /** Counts against every limit for which `whose` returns a name; each operation is counted separately. */
   async #takeCaps(
     id: OperationId,
     rate: RateClass,
@@ -207,12 +205,12 @@ const capName = (id: OperationId, whose: string): string => `cap/${id}/${whose}`
 
 const addressName = (address: string): string => `address/${address}`;
 
-/** Maximum of a credential id: WebAuthn's 1,023 bytes in base64url. */
+/** Maximum length of a credential id: WebAuthn's 1,023 bytes in base64url. */
 const CREDENTIAL_CHARACTERS_MAX = 1_364;
 
 /**
- * The signed-in user; else whom the body names: by an e-mail, or by the passkey that is to sign them in. Hashed: neither
- * has any business in counters. A text that is too long for one names no account.
+ * Returns the signed-in user, else the account named by the body: by an e-mail, or by the passkey used to sign in.
+ * Hashed, since neither should be stored in counters. A text too long for either names no account.
  */
 function accountOf(principal: Principal | null, body: unknown): string | null {
   if (principal?.type === "session") return `user/${principal.userId}`;
@@ -229,7 +227,7 @@ const accounts = z.union([
   z.object({ response: z.object({ id: z.string().max(CREDENTIAL_CHARACTERS_MAX) }) }),
 ]);
 
-/** Maximum length of a device token, with room. */
+/** Generous maximum length of a device token. */
 const DEVICE_TOKEN_CHARACTERS_MAX = 512;
 
 const fromDevice = z.object({ email: z.string(), deviceToken: z.string().max(DEVICE_TOKEN_CHARACTERS_MAX) });

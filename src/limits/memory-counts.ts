@@ -1,7 +1,7 @@
 import { RateLimiterMemory } from "rate-limiter-flexible";
 import { type Counts, COUNT_RETENTION_SECONDS } from "./counts.ts";
 
-/** Counts of a service that is a single process. What it holds is bounded by who came within `COUNT_RETENTION_SECONDS`. */
+/** Counts of a single-process service. Bounded by the callers within `COUNT_RETENTION_SECONDS`. */
 export class MemoryCounts implements Counts {
   readonly #limiter: RateLimiterMemory;
 
@@ -19,7 +19,6 @@ export class MemoryCounts implements Counts {
     return (await this.#limiter.get(key))?.consumedPoints ?? 0;
   }
 
-  /** Number of keys held. */
   get size(): number {
     return this.#limiter.dump().storage.length;
   }

@@ -8,25 +8,25 @@ import { MemoryCounts } from "./memory-counts.ts";
 
 const COLLECTION = "rate_limits";
 
-/** The part of a caller's 5 s that one count may take. */
-const COUNT_MS = 500;
+/** Timeout of one count, out of a caller's 5 s. */
+const COUNT_TIMEOUT_MS = 500;
 
-/** Different limits at a time. */
+/** Maximum cached limiters, one per distinct limit. */
 const LIMITERS_MAX = 1_000;
 
-/** Time without calls to MongoDB after it did not count in time. */
+/** Time without calls to MongoDB after a count timed out. */
 const AWAY_MS = 2_000;
 
 /**
- * Counts that several server processes share. Who is over a limit is remembered in memory until the count is
- * forgotten, so that those who ask most cost the database nothing. While MongoDB is away each process counts for
- * itself: no limit is ever lifted.
+ * Counts shared by several server processes. Callers over a limit are remembered in memory until the count expires, so
+ * that the most frequent ones cost the database nothing. While MongoDB is unavailable each process counts for itself:
+ * no limit is ever lifted.
  */
 export class MongoCounts implements Counts {
   readonly #db: Db;
   /**
-   * Recently used limiters, one per limit, of which organizations may have their own: the library takes the count at
-   * which it stops asking per limiter. A new one asks MongoDB.
+   * Recently used limiters, one per limit, since the library fixes the count at which it stops querying per limiter,
+   * and organizations may have their own limits. A new limiter queries MongoDB.
    */
   readonly #limiters = new LRUCache<number, RateLimiterMongo>({ max: LIMITERS_MAX });
   readonly #whileAway = new MemoryCounts();
@@ -36,12 +36,13 @@ export class MongoCounts implements Counts {
 
   private constructor(db: Db, countMs: number) {
     this.#countMs = countMs;
-    // A count that a failover loses lets a few requests more pass; waiting for the journal would cost each one.
+    // A failover may lose a count, which lets a few more requests pass; waiting for the journal would delay every
+    // request.
     this.#db = db.client.db(db.databaseName, { writeConcern: { w: 1, journal: false } });
   }
 
-  /** `countMs`: how long a count may take before this process counts for itself. */
-  static async on(db: Db, countMs = COUNT_MS): Promise<MongoCounts> {
+  /** `countMs` is the timeout after which this process counts for itself. */
+  static async on(db: Db, countMs = COUNT_TIMEOUT_MS): Promise<MongoCounts> {
     const counts = new MongoCounts(db, countMs);
     await counts.#limiterOf(1).createIndexes();
     return counts;
@@ -67,7 +68,7 @@ export class MongoCounts implements Counts {
       return consumedPoints;
     } catch (refused) {
       if (!(refused instanceof RateLimiterRes)) throw refused;
-      // A key that is blocked in memory is not counted further.
+      // A key blocked in memory is not counted further.
       return Math.max(refused.consumedPoints, limit + 1);
     }
   }

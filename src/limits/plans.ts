@@ -1,13 +1,13 @@
 import { PLAN_LIMITS } from "../contract/rate-classes.ts";
 import type { OrganizationDocument } from "../store/identity-documents.ts";
 
-/** REST and MCP are counted apart. */
+/** Requests over REST and over MCP are counted separately. */
 export type Surface = "rest" | "mcp";
 
 /** Requests per minute of one credential. */
 export type PlanLimits = Readonly<Record<Surface, number>>;
 
-/** An organization's limits: its plan's, or an enterprise plan's custom ones. */
+/** Returns an organization's limits: its plan's, or an enterprise plan's custom ones. */
 export function limitsOf({ plan, restPerMinute, mcpPerMinute }: OrganizationDocument): PlanLimits {
   const limits = PLAN_LIMITS[plan];
   if (plan !== "enterprise") return limits;

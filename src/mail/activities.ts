@@ -6,13 +6,13 @@ import { mailApprovals } from "./approval-mail.ts";
 import { type InviteMailDependencies, mailInvite } from "./invite-mail.ts";
 import { MailUnsent } from "./mail.ts";
 
-/** Mails on their way to the mail server from one process. */
+/** Maximum mails in flight to the mail server from one process. */
 const AT_ONCE_MAX = 5;
-/** Mails of one organization at once. */
+/** Maximum mails in flight of one organization. */
 const OF_ORGANIZATION_MAX = 3;
-/** A mail over the limit is retried after a growing delay, so that many of them do not keep the worker busy. */
-const BUSY_MS = 1_000;
-const BUSY_MAX_MS = 60_000;
+/** First and longest retry delay of a mail over the limit; it grows, so that many do not keep the worker busy. */
+const BUSY_RETRY_MS = 1_000;
+const BUSY_RETRY_MAX_MS = 60_000;
 
 export interface MailDependencies extends InviteMailDependencies {
   /** Address of the dashboard, without a trailing slash. */
@@ -21,13 +21,13 @@ export interface MailDependencies extends InviteMailDependencies {
 
 export type MailActivities = Pick<Activities, "mailInvite" | "mailApprovals">;
 
-/** The activities of the workflows that mail. All of a process share its places. */
+/** Returns the activities of the mailing workflows, which share the process's limits. */
 export function mailActivities(dependencies: MailDependencies): MailActivities {
   const { mail, onOutcome, onWarning } = dependencies;
   const sending = new Gate(AT_ONCE_MAX);
   const inPlace = async <T>(organizationId: string, work: () => Promise<T>): Promise<T> => {
     const place = sending.enter({ name: organizationId, max: OF_ORGANIZATION_MAX });
-    if (place === null) throw later("other mails are being sent", busyMs(activityInfo().attempt));
+    if (place === null) throw later("too many mails are in flight", busyMs(activityInfo().attempt));
     try {
       return await work();
     } finally {
@@ -74,10 +74,11 @@ export function mailActivities(dependencies: MailDependencies): MailActivities {
   };
 }
 
-/** Spread, so that mails that found no place together do not come back together. */
-const busyMs = (attempt: number): number => Math.min(attempt * BUSY_MS, BUSY_MAX_MS) * (0.5 + Math.random());
+/** Jittered, so that mails refused together do not return together. */
+const busyMs = (attempt: number): number =>
+  Math.min(attempt * BUSY_RETRY_MS, BUSY_RETRY_MAX_MS) * (0.5 + Math.random());
 
-/** To be tried again; our own log has said why. */
+/** Returns a failure that is retried; the service's own log has the reason. */
 const later = (message: string, afterMs?: number): ApplicationFailure =>
   ApplicationFailure.create({
     message,

@@ -9,9 +9,9 @@ import { mailCollections } from "../store/mail-documents.ts";
 import { approvalText, digestText, type MailedApproval } from "./approval-text.ts";
 import type { Mail, MailMessage } from "./mail.ts";
 
-/** Maximum number of payments that a digest lists; it counts the others. */
+/** Maximum payments listed in a digest; the others are only counted. */
 const LISTED_MAX = 50;
-/** More payments on hold are counted as this many. */
+/** Maximum payments on hold that are counted. */
 const COUNTED_MAX = 10_000;
 
 export interface ApprovalMailDependencies {
@@ -20,7 +20,7 @@ export interface ApprovalMailDependencies {
   readonly clock: Clock;
 }
 
-/** Sends one mail about what is still undecided of its payments. Throws `MailUnsent` as `Mail.send` does. */
+/** Sends one mail about its payments that are still undecided. Throws `MailUnsent` like `Mail.send`. */
 export async function mailApprovals(
   { baseUrl, clock, db }: ApprovalMailDependencies,
   mail: Mail,
@@ -54,7 +54,7 @@ export async function mailApprovals(
   return await mail.send({ to: recipient.email, ...said });
 }
 
-/** Stable per approval and person, so that a mail that is sent again is recognized as the same. */
+/** Stable per approval and person, so that a mail sent again is recognized as a duplicate. */
 const singleId = ({ _id }: MailedApproval, { userId }: MailedPerson): MailMessage["id"] => `${_id}-${userId}`;
 
 const digestId = (about: ApprovalMailInput["mail"], { userId }: MailedPerson): MailMessage["id"] =>
@@ -63,8 +63,8 @@ const digestId = (about: ApprovalMailInput["mail"], { userId }: MailedPerson): M
     : `approvals-${about.since}-${about.through}-${userId}`;
 
 /**
- * The person; null: they have left, have switched mails off, or may decide nothing, as an
- * auditor or for want of a second factor.
+ * Returns the recipient; null if they have left, have switched mails off, or may not decide, as an auditor or for lack
+ * of a second factor.
  */
 async function recipientOf(
   db: Db,

@@ -6,17 +6,17 @@ import type { EventDocument } from "../store/documents.ts";
 import { type ContainerRef, covers } from "../domain/binding.ts";
 import { mailCollections } from "../store/mail-documents.ts";
 
-/** Signals in flight. */
+/** Maximum signals in flight. */
 const SIGNALS_MAX = 16;
 
 export interface ApprovalNoticeDependencies {
   readonly db: Db;
-  /** Tells the person's workflow of payments on hold. May be repeated. */
+  /** Tells the person's workflow of payments on hold. Repeatable. */
   readonly tell: (person: MailedPerson, held: readonly HeldPayment[]) => Promise<void>;
 }
 
 /**
- * Tells the workflows of all people who want mail of payments that were put on hold, a batch in one signal for each person. Resolves to
+ * Tells the workflows of all people who want mail of payments that were put on hold, one signal per person. Resolves to
  * the number of signals.
  */
 export async function noticeHeld(

@@ -2,7 +2,6 @@ import type { ApprovalSnapshot } from "../store/documents.ts";
 import { inertText } from "./inert-text.ts";
 import type { MailMessage } from "./mail.ts";
 
-/** The part of an approval's record that a mail says. */
 export type MailedApproval = Pick<
   ApprovalSnapshot,
   | "_id"
@@ -16,7 +15,7 @@ export type MailedApproval = Pick<
   | "expiresAt"
 >;
 
-/** Longest recipient and purpose that a payment may have: neither is cut. */
+/** Maximum length of a payment's recipient and purpose, so neither is cut. */
 const RECIPIENT_CHARACTERS_MAX = 200;
 const PURPOSE_CHARACTERS_MAX = 500;
 
@@ -28,7 +27,7 @@ interface Place {
 
 type Text = Pick<MailMessage, "subject" | "text">;
 
-/** Subject and text of a mail about one payment on hold. Everything that others wrote is quoted, and inert. */
+/** Returns subject and text of a mail about one payment on hold. Text written by others is quoted and inert. */
 export function approvalText(approval: MailedApproval, { baseUrl, organization }: Place): Text {
   return {
     subject: `Approval needed: ${amountOf(approval)} to "${recipientOf(approval)}"`,
@@ -45,7 +44,7 @@ export function approvalText(approval: MailedApproval, { baseUrl, organization }
   };
 }
 
-/** A mail about several payments: those that are listed, and the number of all. */
+/** Returns a mail about several payments: the listed ones, and the total number. */
 export function digestText(
   listed: readonly MailedApproval[],
   count: number,

@@ -1,9 +1,9 @@
 const NAME_CHARACTERS_MAX = 100;
 
 /**
- * A text by somebody else as a mail shows it: on one line, bounded, without invisible characters, and without anything that a mail
- * program makes a link of, since such programs make links of what looks like a domain or an address. A middle dot reads the same and is
- * part of neither.
+ * Prepares text written by others for a mail: on one line, limited, without invisible characters, and without anything
+ * that mail programs turn into a link, such as domains and addresses. A middle dot reads the same and is part of
+ * neither.
  */
 export const inertText = (text: string, charactersMax = NAME_CHARACTERS_MAX): string =>
   Array.from(text.replace(/[\p{C}\p{Z}]+/gu, " ").trim())

@@ -13,9 +13,9 @@ export type MailOutcome = "sent" | "refused" | "unsent" | "expired";
 
 export interface InviteMailDependencies {
   readonly db: Db;
-  /** Null: this process has no mail server; another one may. */
+  /** Null if this process has no mail server; another one may have. */
   readonly mail: Mail | null;
-  /** Whether the invite is as the service wrote it. */
+  /** Whether the invite is unchanged since the service wrote it. */
   readonly isGenuine: (invite: MailedInvite) => boolean;
   readonly openLink: (inviteId: string, sealed: string) => string;
   readonly auditLog: AuditLog;
@@ -25,8 +25,8 @@ export interface InviteMailDependencies {
 }
 
 /**
- * Mails an invite. It is sent at least once: a worker that dies between the mail server's answer and writing that down leaves it to be
- * sent again, under the same Message-ID. Throws `MailUnsent` where it is to be tried again.
+ * Mails an invite at least once: if a worker dies between the mail server's answer and recording it, the invite is sent
+ * again under the same Message-ID. Throws `MailUnsent` if it should be retried.
  */
 export async function mailInvite(
   dependencies: InviteMailDependencies,
@@ -36,10 +36,10 @@ export async function mailInvite(
   const { invites } = mailCollections(db);
   const invite = await invites.findOne({ _id: inviteId });
   if (invite?.mail === undefined || invite.mail === null) return "gone";
-  // Its link must not be mailed to another address.
+  // A forged invite's link must not be mailed to another address.
   if (!isGenuine(invite)) return "gone";
   const { sealedLink, state } = invite.mail;
-  // The worker that wrote it down may have died before its entry was.
+  // The worker that recorded the end may have died before writing the audit entry.
   if (state !== "mailing")
     return await recordEnd(auditLog, invite, state, invite.mail.endedAt ?? invite.createdAt);
   if (invite.expiresAt <= clock()) {
@@ -61,7 +61,7 @@ async function send(
   sealedLink: string | null,
 ): Promise<"sent" | "refused"> {
   if (mail === null) throw new MailUnsent("this worker has no SMTP_URL");
-  if (sealedLink === null) throw new Error("a mail that is to be sent has its link");
+  if (sealedLink === null) throw new Error("the mail to be sent has no sealed link");
   const message = await messageOf(db, invite, openLink(invite._id, sealedLink));
   const sent = await mail.send(message);
   if (sent === "refused")
@@ -76,7 +76,7 @@ async function messageOf(db: Db, invite: MailedInvite, link: string): Promise<Ma
     organizations.findOne({ _id: organizationId }),
     users.findOne({ _id: createdBy.id, organizationId }),
   ]);
-  if (organization === null) throw new Error("an invite is of an organization");
+  if (organization === null) throw new Error("the invite's organization has no record");
   const names = { organization: organization.name, inviter: inviter?.name ?? "A former member" };
   return { id: _id, to: email, ...inviteText({ ...names, role, link, expiresAt }) };
 }

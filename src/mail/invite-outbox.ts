@@ -5,24 +5,23 @@ import type { Clock } from "../payments/ports.ts";
 import { withTimeout } from "../lib/with-timeout.ts";
 import { mailCollections, type MailedInvite } from "../store/mail-documents.ts";
 
-/** Time that a request may wait for the start of its mail's workflow; after it the sweep starts it. */
-const BEGIN_MS = 1_000;
-/** The sweep starts the mail of an invite that was written so long ago: the process that wrote it has died, or is about to. */
+/** Maximum wait of a request for the start of its mail's workflow; later, the sweep starts it. */
+const BEGIN_TIMEOUT_MS = 1_000;
+/** Age at which the sweep starts an invite's mail: the process that wrote the invite has died, or is about to. */
 const ORPHANED_AFTER_MS = 2_000;
-/** Invites in one sweep. */
 const SWEEP_MAX = 100;
 
 export interface InviteOutboxDependencies {
   readonly db: Db;
-  /** Starts the workflow that mails an invite; once, however often it is called. */
+  /** Starts the workflow that mails an invite. Idempotent. */
   readonly start: (input: InviteMailInput) => Promise<void>;
   readonly clock: Clock;
   readonly onWarning: (message: string, error: unknown) => void;
 }
 
 /**
- * Sees to it that each invite that is to be mailed has its workflow: the write that makes the invite sets `mailStartPending`, until the
- * workflow was started, by the process that wrote the invite or by the sweep of any worker.
+ * Ensures that each invite to be mailed has its workflow. The write that creates the invite sets `mailStartPending`,
+ * until the workflow was started by the process that wrote the invite, or by any worker's sweep.
  */
 export class InviteOutbox {
   readonly #dependencies: InviteOutboxDependencies;
@@ -33,16 +32,16 @@ export class InviteOutbox {
     this.#invites = mailCollections(dependencies.db).invites;
   }
 
-  /** Begins at once what was just written. Never throws: what does not come off is left to the sweep. */
+  /** Starts the mail of an invite that was just written. Never throws: a failed start is left to the sweep. */
   async begin(invite: Pick<MailedInvite, "_id" | "organizationId">): Promise<void> {
     try {
-      await withTimeout(BEGIN_MS, this.#begun(invite));
+      await withTimeout(BEGIN_TIMEOUT_MS, this.#begun(invite));
     } catch (error) {
-      this.#dependencies.onWarning("an invite's mail was not begun at once", error);
+      this.#dependencies.onWarning("an invite's mail was not started at once", error);
     }
   }
 
-  /** Starts what was left; how many those were. Never throws, since the sweeping process has other things to do as well. */
+  /** Starts the remaining mails; returns their number. Never throws, since the sweeping process has other work too. */
   async sweep(): Promise<number> {
     const createdAt = notRecent(this.#dependencies.clock().getTime(), ORPHANED_AFTER_MS);
     try {
@@ -53,7 +52,7 @@ export class InviteOutbox {
       for (const invite of left) await this.#begun(invite);
       return left.length;
     } catch (error) {
-      this.#dependencies.onWarning("mails of invites can't be begun for now", error);
+      this.#dependencies.onWarning("the mailing of invites can't be started for now", error);
       return 0;
     }
   }

@@ -11,8 +11,8 @@ export interface InviteTextInput {
 }
 
 /**
- * An invite's subject and text. The names are not the recipient's own: quoted, on one line, bounded, and without anything
- * that a mail program makes a link of, so that the only link is ours.
+ * Returns an invite's subject and text. The names were not chosen by the recipient, so they are quoted, on one line,
+ * limited, and without anything that mail programs turn into a link: the only link is the service's.
  */
 export function inviteText(input: InviteTextInput): Pick<MailMessage, "subject" | "text"> {
   const [organization, inviter] = [inertText(input.organization), inertText(input.inviter)];

@@ -1,25 +1,24 @@
-/** A message in plain text to one person. */
+/** A plain-text message to one person. */
 export interface MailMessage {
-  /**
-   * Id of the message, stable across attempts, so that receivers can drop a duplicate. ASCII letters, digits, `_` and
-   * `-`.
-   */
+  /** Id of ASCII letters, digits, `_` and `-`; stable across attempts, so that receivers drop duplicates. */
   readonly id: string;
   readonly to: string;
   readonly subject: string;
   readonly text: string;
 }
 
-/** Answer of a mail server: accepted, or refused for this address for good. */
+/** Answer of a mail server: accepted, or permanently refused for this address. */
 export type Sent = "sent" | "refused";
 
-/** The way to a mail server. */
 export interface Mail {
-  /** Throws `MailUnsent` where the server neither took the message nor refused it for good; it may then be sent again. */
+  /** Throws `MailUnsent` if the server neither accepted nor permanently refused the message: it may be resent. */
   send(message: MailMessage): Promise<Sent>;
 }
 
-/** Says no more of the cause than codes: servers repeat addresses in their answers, and the message goes into histories and logs. */
+/**
+ * The message was not accepted. Names the cause only by codes: servers repeat addresses in their answers, and the
+ * message goes into histories and logs.
+ */
 export class MailUnsent extends Error {
   override readonly name = "MailUnsent";
 }

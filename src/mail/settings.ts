@@ -3,27 +3,25 @@ import ipaddr from "ipaddr.js";
 import { z } from "zod";
 import type { SmtpServer, SmtpSettings } from "./smtp.ts";
 
-/** The server that takes mail, and its sender. */
 export interface MailSettings extends SmtpSettings {
-  /** Certificate authorities that are trusted besides the usual ones. */
+  /** Certificate authorities trusted in addition to the usual ones. */
   readonly caFile: string | null;
   /** Address of the dashboard, for links. */
   readonly baseUrl: string;
 }
 
-/** Whether a host is this very machine. */
 export const isLoopback = (host: string): boolean =>
   host === "localhost" || (ipaddr.isValid(host) && ipaddr.process(host).range() === "loopback");
 
 const HOST = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*$/i;
 const DEFAULT_PORTS = { implicit: 465, required: 587, offered: 587 } as const;
 
-/** Says nothing of the value: it holds a password. */
+/** Does not repeat the value, which contains a password. */
 const NO_SERVER =
   "Name a mail server and nothing else, such as `smtps://user:password@mail.example.com` or " +
   "`smtp://user:password@mail.example.com:587`; encode special characters of user and password (%40 for @).";
 
-/** An empty setting is none. */
+/** An empty setting counts as missing. */
 export const smtpUrl = z
   .string()
   .transform((text, check): SmtpServer | undefined => {
@@ -35,7 +33,7 @@ export const smtpUrl = z
   })
   .optional();
 
-/** Null: it is none. Anything but server and credentials is refused: an option could turn verification off. */
+/** Null if the URL is invalid. Refuses anything but server and credentials: an option could turn verification off. */
 function serverIn(text: string): SmtpServer | null {
   if (!URL.canParse(text)) return null;
   const { hash, hostname, password, pathname, port, protocol, search, username } = new URL(text);
@@ -49,7 +47,7 @@ function serverIn(text: string): SmtpServer | null {
   return { host, port: port === "" ? DEFAULT_PORTS[tls] : Number(port), tls, credentials };
 }
 
-/** Undefined: only half of them, or not encoded. */
+/** Undefined if incomplete or wrongly encoded. */
 function credentialsOf(username: string, password: string): SmtpServer["credentials"] | undefined {
   if (username === "" && password === "") return null;
   if (username === "" || password === "") return undefined;
@@ -79,7 +77,7 @@ export const mailFrom = z
   })
   .optional();
 
-/** The settings of mail as they were read, each by itself. */
+/** The mail settings as parsed individually. */
 export interface MailSettingsRead {
   readonly SMTP_URL?: SmtpServer | undefined;
   readonly MAIL_FROM?: SmtpSettings["from"] | undefined;
@@ -87,7 +85,7 @@ export interface MailSettingsRead {
   readonly BASE_URL?: string | undefined;
 }
 
-/** Returns the settings; null if nothing is mailed; a text that says what is missing. */
+/** Returns the settings; null if mail is off; or a text that says what is missing. */
 export function mailSettings(read: MailSettingsRead): MailSettings | string | null {
   const { BASE_URL, MAIL_FROM: from, SMTP_CA_FILE: caFile, SMTP_URL: server } = read;
   const alone = "nothing is mailed without a server: set SMTP_URL, too.";

@@ -4,13 +4,12 @@ import { z } from "zod";
 import { withTimeout } from "../lib/with-timeout.ts";
 import { type Mail, type MailMessage, MailUnsent, type Sent } from "./mail.ts";
 
-/** Mail server and how to reach it. */
 export interface SmtpServer {
   readonly host: string;
   readonly port: number;
   /**
-   * `implicit`: TLS from the first byte; `required`: by STARTTLS, and nothing is sent without it; `offered`: by STARTTLS where the server
-   * has it, for one on this very machine, whose certificate need not verify.
+   * `implicit`: TLS from the first byte. `required`: STARTTLS, without which nothing is sent. `offered`: STARTTLS if
+   * available, for a server on this machine, whose certificate is not verified.
    */
   readonly tls: "implicit" | "required" | "offered";
   readonly credentials: { readonly user: string; readonly pass: string } | null;
@@ -21,30 +20,30 @@ export interface SmtpSettings {
   readonly from: { readonly name: string; readonly address: string };
 }
 
-const CONNECT_MS = 10_000;
-const SILENT_MS = 20_000;
-/** Timeout of one exchange; its activity has a minute. */
-const EXCHANGE_MS = 45_000;
+const CONNECT_TIMEOUT_MS = 10_000;
+const SILENCE_TIMEOUT_MS = 20_000;
+/** Timeout of one exchange, within its activity's minute. */
+const EXCHANGE_TIMEOUT_MS = 45_000;
 
-/** Matches one address without the characters of lists, headers and SMTP commands. */
+/** Matches one address without the special characters of lists, headers and SMTP commands. */
 const ONE_ADDRESS = /^[^\s\p{C}"(),:;<>@[\\\]]{1,64}@[^\s\p{C}"(),:;<>@[\\\]]{1,253}$/u;
 
 /**
- * Answers to a recipient or a message that are about who sends: it is to sign in (530, 535, 538), or by the server's policy may not send
- * this (5.7.x: no relay, an address or domain of bad repute).
+ * Refusals of a recipient or a message that concern the sender: it must sign in (530, 535, 538), or the server's policy
+ * does not let it send this (5.7.x: no relay, an address or domain of bad repute).
  */
 const OF_SERVICE = /^5(?:30|35|38)\b|^5\d\d[ -]5\.7\./;
 
-/** Fields of the library's errors that are used. */
+/** The used fields of the library's errors. */
 const failure = z
   .object({ code: z.string(), command: z.string(), response: z.string(), responseCode: z.number() })
   .partial()
   .catch({});
 
 /**
- * Sends by SMTP; each message has a connection of its own. Certificates are verified, against `extraCa` (PEM) besides the usual
- * authorities. What a server says of the recipient or the message with a code of 500 and above is a refusal for good; of all else
- * (the connection, TLS, the credentials, the sender, its policy) it may think better once an operator has mended it.
+ * Sends by SMTP, with a separate connection per message. Certificates are verified against the usual authorities and
+ * `extraCa` (PEM). A refusal of the recipient or the message with a code of 500 or above is final; every other failure
+ * (the connection, TLS, the credentials, the sender, its policy) may succeed later, once an operator has fixed it.
  */
 export function smtpMail({ from, server }: SmtpSettings, extraCa: string | null): Mail {
   const { credentials, host, port, tls } = server;
@@ -58,10 +57,10 @@ export function smtpMail({ from, server }: SmtpSettings, extraCa: string | null)
       ...(extraCa === null ? {} : { ca: [...rootCertificates, extraCa] }),
     },
     ...(credentials === null ? {} : { auth: { ...credentials } }),
-    connectionTimeout: CONNECT_MS,
-    greetingTimeout: CONNECT_MS,
-    dnsTimeout: CONNECT_MS,
-    socketTimeout: SILENT_MS,
+    connectionTimeout: CONNECT_TIMEOUT_MS,
+    greetingTimeout: CONNECT_TIMEOUT_MS,
+    dnsTimeout: CONNECT_TIMEOUT_MS,
+    socketTimeout: SILENCE_TIMEOUT_MS,
     disableFileAccess: true,
     disableUrlAccess: true,
   });
@@ -79,7 +78,7 @@ export function smtpMail({ from, server }: SmtpSettings, extraCa: string | null)
         headers: { "Auto-Submitted": "auto-generated" },
       };
       try {
-        await withTimeout(EXCHANGE_MS, transport.sendMail(message));
+        await withTimeout(EXCHANGE_TIMEOUT_MS, transport.sendMail(message));
         return "sent";
       } catch (error) {
         const { code = "unknown", command = "none", response = "", responseCode = 0 } = failure.parse(error);

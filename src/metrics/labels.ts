@@ -7,13 +7,13 @@ import type { MailOutcome } from "../mail/invite-mail.ts";
 
 export const SURFACES = ["rest", "mcp"] as const;
 
-/** Steps of a payment, one after the other, before its caller is answered. */
+/** Consecutive steps of a payment before its caller is answered. */
 export type PaymentPhase = (typeof PHASES)[number];
 export const PHASES = ["lookup", "decision", "rail", "record"] as const;
 
 /**
- * Work that sweeps execute since it was not confirmed in time: by ledgers a payment executed, an account or a cap recorded; by agents'
- * actors a record written, the ledger notified; by servers an entry put into the audit log that another had left.
+ * Work done by sweeps because it was not confirmed in time. Ledgers: a payment executed, an account or a cap recorded.
+ * Agents' actors: a record written, the ledger notified. Servers: an audit entry written that another server had left.
  */
 export type SweepName = (typeof SWEEPS)[number];
 export const SWEEPS = [
@@ -37,22 +37,21 @@ export const RAIL_CALLS = [
   "detach",
 ] as const;
 
-/** Kinds of what was forged: records in MongoDB, the others through Temporal. */
+/** Kinds of forgeries: records in MongoDB, the others through Temporal. */
 export type Forged = (typeof FORGED)[number];
 export const FORGED = ["payment", "decision", "payload", "record"] as const;
 
-/** Results of commands that were forwarded to another server. */
 export type ForwardResult = (typeof FORWARDED)[number];
 export const FORWARDED = ["answered", "failed"] as const;
 
-/** Why a payment was not put to its ledger. */
+/** Why a payment was not submitted to its ledger. */
 export type ShedReason = (typeof SHED)[number];
 export const SHED = ["overload", "caller_gone"] as const;
 
-/** A limit that a caller was over: one per minute, a key's creates of a day, or an organization's mails. */
+/** A limit that a caller exceeded: one per minute, a key's creates per day, or an organization's mails. */
 export type HitLimit = LimitName | "daily_creates" | "mailed_invites";
 
-/** The keys of a record that the compiler holds to be complete. */
+/** Returns the keys of a record whose completeness the compiler checks. */
 const keysOf = <K extends string>(values: Readonly<Record<K, true>>): string[] => Object.keys(values);
 
 export const LIMITS = keysOf<HitLimit>({
@@ -87,7 +86,7 @@ export const BLOCK_REASONS = keysOf<BlockReason>({
   stale_records: true,
 });
 
-/** The denial codes that go with each status of a payment that is counted. */
+/** Denial codes counted with each payment status. */
 export const DENIAL_CODES_OF: Readonly<Record<string, readonly string[]>> = {
   held: ["none"],
   approved: ["none"],

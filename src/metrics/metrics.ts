@@ -31,21 +31,19 @@ import {
 } from "./labels.ts";
 import { processMetrics } from "./process-metrics.ts";
 
-/** Queues of work in this process. */
 export type QueueName = "ledger_commands" | "agent_commands" | "audit_entries" | "records" | "events";
 
-/** A request as it ended. */
 export interface EndedRequest {
   readonly surface: Surface | null;
-  /** All operations of a batch over MCP; empty if none was reached. */
+  /** All operations of an MCP batch; empty if none was reached. */
   readonly operations: readonly OperationId[];
-  /** Null: the line was cut before the answer was whole. */
+  /** Null: the connection closed before the answer was complete. */
   readonly status: number | null;
   readonly refusals: readonly ErrorCode[];
   readonly seconds: number;
 }
 
-/** Projects that the metrics name. */
+/** Maximum projects named in the metrics. */
 const FULLEST_PROJECTS = 20;
 
 const highestOf = ({ accounts, bytes, openPayments }: Fill): number =>
@@ -53,13 +51,13 @@ const highestOf = ({ accounts, bytes, openPayments }: Fill): number =>
 
 export const PREFIX = "spending_control_";
 
-/** Buckets from a millisecond to the 5 s within which everybody is answered. */
+/** Buckets from 2 ms to the 5 s within which every caller is answered. */
 const SECONDS = [0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5];
 
-/** Values of labels, by the labels' names. */
+/** Known values of labels, by label name. */
 type Known = Readonly<Record<string, readonly string[]>>;
 
-/** Buckets for receivers, which have 15 s. */
+/** Buckets for receivers, whose timeout is 15 s. */
 const ATTEMPT_SECONDS = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 15];
 
 function registryOf(hasExemplars: boolean): Registry<RegistryContentType> {
@@ -69,9 +67,9 @@ function registryOf(hasExemplars: boolean): Registry<RegistryContentType> {
 }
 
 /**
- * Counters and timers of one process in the format of Prometheus; where the process makes traces in that of OpenMetrics, with an exemplar
- * in each bucket of payments and requests. Names and labels are an interface that docs/metrics.md lists; no label holds a value that a
- * caller chose.
+ * Counters and timers of one process in Prometheus format; in OpenMetrics format with an exemplar in each bucket of
+ * payments and requests if the process traces. Names and labels are an interface; no label contains a value chosen by a
+ * caller.
  */
 export class Metrics {
   readonly #hasExemplars = isTracing();
@@ -164,7 +162,6 @@ export class Metrics {
     this.registry.registerMetric(lengths);
   }
 
-  /** Registers the number of calls that wait for a decision. */
   waitingCalls(count: () => number): void {
     const gauge = new Gauge({
       name: `${PREFIX}waiting_calls`,
@@ -177,7 +174,6 @@ export class Metrics {
     this.registry.registerMetric(gauge);
   }
 
-  /** Registers the number of open streams. */
   openStreams(count: () => number): void {
     const gauge = new Gauge({
       name: `${PREFIX}open_streams`,
@@ -190,7 +186,6 @@ export class Metrics {
     this.registry.registerMetric(gauge);
   }
 
-  /** Whether each engine can be used, as this process sees it. */
   engines(states: () => Promise<readonly { readonly label: string; readonly isUp: boolean }[]>): void {
     const gauge = new Gauge({
       name: `${PREFIX}engine_up`,
@@ -204,7 +199,7 @@ export class Metrics {
     this.registry.registerMetric(gauge);
   }
 
-  /** Number of projects that wait for an operator, as this process has last seen them. */
+  /** Registers the number of projects that wait for an operator, as last seen by this process. */
   blockedProjects(blocked: () => readonly BlockedProject[]): void {
     const gauge = new Gauge({
       name: `${PREFIX}blocked_projects`,
@@ -258,7 +253,7 @@ export class Metrics {
     return new Counter({ name: PREFIX + name, help, labelNames, registers: [this.registry] });
   }
 
-  /** A counter that has every known combination of labels from the start: alerts on its increase see the first event. */
+  /** Creates a counter with all combinations of labels, so that alerts on its increase see the first event. */
   #zeroed(name: string, help: string, known: Known): Counter {
     const counter = this.#counter(name, help, Object.keys(known));
     let combinations: Record<string, string>[] = [{}];
@@ -301,7 +296,7 @@ export class Metrics {
     this.#limitHits.inc({ limit });
   }
 
-  /** A payment's record was written at a new revision: counted when it is put on hold, and at its end. */
+  /** Counts a payment whose record was written at a new revision: when it is put on hold, and at its end. */
   paymentWritten(payment: Payment): void {
     const { denial, phase, request, revision } = payment;
     const isHeld = phase === "held" && revision === HELD_REVISION;
@@ -314,7 +309,7 @@ export class Metrics {
     this.#observe(this.#phases, { rail, phase }, seconds);
   }
 
-  /** `result`: how the rail answered, or `no_answer`. */
+  /** `result` is the rail's answer, or `no_answer`. */
   railCalled(rail: Rail, call: RailCall, result: string): void {
     this.#railCalls.inc({ rail, call, result });
   }
@@ -323,7 +318,7 @@ export class Metrics {
     this.#sweeps.inc({ what, result }, count);
   }
 
-  /** Something that came through Temporal was not of this service's making, and came to nothing. */
+  /** Counts data that was not made by this service and was rejected. */
   forged(what: Forged): void {
     this.#forged.inc({ what });
   }
@@ -336,12 +331,11 @@ export class Metrics {
     this.#shed.inc({ reason });
   }
 
-  /** `unsent`: the mail server did not take it, and it is tried again. */
+  /** `unsent`: the mail server did not accept the mail, and it is retried. */
   mailed(outcome: MailOutcome): void {
     this.#mails.inc({ outcome });
   }
 
-  /** `count` transactions of the wallet rail were repaired in this way. */
   chainRepaired(what: ChainRepair, count: number): void {
     this.#chainRepairs.inc({ what }, count);
   }
@@ -350,12 +344,12 @@ export class Metrics {
     this.#observe(this.#webhookSeconds, { result }, seconds);
   }
 
-  /** Has a queue's length read at each scrape. */
+  /** Registers a queue, whose length is read at each scrape. */
   queue(name: QueueName, length: () => number): void {
     this.#queues.set(name, length);
   }
 
-  /** Times a phase, also where it ends in an error, and traces it. */
+  /** Times and traces a phase, even if it fails. */
   async timed<T>(rail: Rail, phase: PaymentPhase, work: () => Promise<T>): Promise<T> {
     const began = performance.now();
     try {

@@ -4,7 +4,7 @@ import { perRail, type Rail } from "../domain/ledger/payment.ts";
 import type { RailCall, SweepName } from "./labels.ts";
 import type { Metrics } from "./metrics.ts";
 
-/** The rails, each call of which is counted by its result; a payment's is timed, too. */
+/** Wraps the rails so that each call is counted by its result; a payment's calls are also timed. */
 export const observedRails = (rails: Rails, metrics: Metrics): Rails =>
   perRail((rail) => observedRail(rail, rails[rail], metrics));
 
@@ -45,7 +45,7 @@ function observedRail(rail: Rail, port: RailPort, metrics: Metrics): RailPort {
   };
 }
 
-/** The projections, with what a payment waits for them. */
+/** Wraps the projections so that the time a payment waits for them is measured. */
 export const observedProjections = (projections: Projections, metrics: Metrics): Projections => ({
   writePayment: (profile, payment) =>
     metrics.timed(payment.request.rail, "record", () => projections.writePayment(profile, payment)),
@@ -58,7 +58,7 @@ export const observedProjections = (projections: Projections, metrics: Metrics):
   writeCaps: (projectId, caps) => projections.writeCaps(projectId, caps),
 });
 
-/** The activities, of which those that an actor sweeps with are counted. */
+/** Wraps the activities so that an actor's sweeps are counted. */
 export function observedActivities(activities: Activities, metrics: Metrics): Activities {
   const swept = async <T>(what: SweepName, sweeping: Promise<T>): Promise<T> => {
     try {

@@ -5,9 +5,9 @@ import { RAILS } from "../domain/ledger/payment.ts";
 import type { Collections } from "../store/collections.ts";
 import { type Metrics, PREFIX } from "./metrics.ts";
 
-/** Timeout of a scrape's reads from MongoDB. Values that are late are left out. */
-const READ_MS = 1_000;
-/** The TTL of the cache, so that frequent scrapes cost MongoDB nothing. */
+/** Timeout of a scrape's reads from MongoDB. Late values are left out. */
+const READ_TIMEOUT_MS = 1_000;
+/** TTL of the cache, so that frequent scrapes cost MongoDB nothing. */
 const CACHE_TTL_MS = 1_000;
 
 export interface OpenWorkDependencies {
@@ -17,8 +17,8 @@ export interface OpenWorkDependencies {
 }
 
 /**
- * Gauges of what is open over all organizations, read from the records at each scrape: every server shows the
- * same. Where MongoDB does not answer they are not there, and everything else is.
+ * Registers gauges of open work over all organizations, read from the records at each scrape: every server shows the
+ * same. If MongoDB does not answer, only these gauges are missing.
  */
 export function registerOpenWork({ clock, collections, metrics }: OpenWorkDependencies): void {
   let reading: Promise<OpenWork | null> = Promise.resolve(null);
@@ -26,7 +26,7 @@ export function registerOpenWork({ clock, collections, metrics }: OpenWorkDepend
   const read = (): Promise<OpenWork | null> => {
     if (performance.now() - readAt < CACHE_TTL_MS) return reading;
     readAt = performance.now();
-    reading = withTimeout(READ_MS, readOpen(collections)).catch(() => null);
+    reading = withTimeout(READ_TIMEOUT_MS, readOpen(collections)).catch(() => null);
     return reading;
   };
   const open = new Gauge({
@@ -41,7 +41,7 @@ export function registerOpenWork({ clock, collections, metrics }: OpenWorkDepend
       for (const rail of RAILS) {
         const held = found.held[rail] ?? 0;
         this.set({ rail, state: "held" }, held);
-        // Read one after the other, a payment may have moved between the two.
+        // The two are read one after the other, so a payment may have moved between them.
         this.set({ rail, state: "in_flight" }, Math.max(0, (found.pending[rail] ?? 0) - held));
       }
     },
@@ -91,9 +91,9 @@ async function readOpen({
     countedByRail(approvals, { state: "pending" }),
     approvals.findOne(
       { state: "pending" },
-      { sort: { createdAt: 1 }, projection: { _id: 0, createdAt: 1 }, maxTimeMS: READ_MS },
+      { sort: { createdAt: 1 }, projection: { _id: 0, createdAt: 1 }, maxTimeMS: READ_TIMEOUT_MS },
     ),
-    events.aggregate<{ since: Date }>(OLDEST_PENDING_EVENT, { maxTimeMS: READ_MS }).toArray(),
+    events.aggregate<{ since: Date }>(OLDEST_PENDING_EVENT, { maxTimeMS: READ_TIMEOUT_MS }).toArray(),
   ]);
   return { pending, held, heldSince: oldest?.createdAt ?? null, eventSince: event?.since ?? null };
 }
@@ -117,7 +117,7 @@ async function countedByRail(
   filter: Readonly<Record<string, string>>,
 ): Promise<Record<string, number>> {
   const byRail = collection.aggregate<{ _id: string; count: number }>(countsByRail(filter), {
-    maxTimeMS: READ_MS,
+    maxTimeMS: READ_TIMEOUT_MS,
   });
   return Object.fromEntries((await byRail.toArray()).map(({ _id, count }) => [_id, count]));
 }

@@ -3,8 +3,8 @@ import { collectDefaultMetrics, type Metric, Registry } from "prom-client";
 let ofProcess: readonly Metric[] | null = null;
 
 /**
- * Node.js metrics of this process, registered once for all its services: the observers of garbage collection and
- * event loop never end, and hold their registry.
+ * Node.js metrics of this process, registered once for all its services: the observers of garbage collection and event
+ * loop never end, and hold their registry.
  */
 export const processMetrics = (): readonly Metric[] => (ofProcess ??= collected());
 

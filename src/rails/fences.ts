@@ -3,8 +3,9 @@ import { RAILS } from "../domain/ledger/payment.ts";
 import type { Rails } from "../payments/ports.ts";
 
 /**
- * Lays the fences of stopped agents, of one or of a whole project: one bulk write for each rail. The answer to a stop waits for it,
- * and where it fails the stop is answered 503 and may be repeated, though the ledger has decided it.
+ * Lays the fences of stopped agents, of one or of a whole project: one bulk write per rail. The answer to a stop waits
+ * for the fences. If laying them fails, the stop is answered 503 and may be repeated, although the ledger has decided
+ * it.
  */
 export async function layFences(rails: Rails, fences: readonly Fence[]): Promise<void> {
   await Promise.all(

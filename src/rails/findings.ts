@@ -3,7 +3,7 @@ import type { Rail, TransactionStatus } from "../domain/ledger/payment.ts";
 import { recordedBooks } from "../store/stored-books.ts";
 import type { TransactionDocument } from "../store/documents.ts";
 
-/** A payment's record, as far as rails are concerned. */
+/** The fields of a payment's record that rails compare. */
 export interface PaymentEntry {
   readonly id: string;
   readonly agentId: string;
@@ -14,7 +14,7 @@ export interface PaymentEntry {
   readonly authorizations: readonly RailBooks[];
   readonly status: TransactionStatus;
   readonly hash: string | null;
-  /** Whether it was made on a card of an issuer, which has the books then. */
+  /** Whether the payment was made on an issuer's card, so that the issuer has the books. */
   readonly isOnCard: boolean;
 }
 
@@ -46,7 +46,10 @@ export interface RailFinding {
   readonly what: string;
   readonly expected: string;
   readonly found: string;
-  /** The rail acts before its effect is recorded; never the other way round, if payments are read first. */
+  /**
+   * Whether the difference may be a payment in flight: the rail acts before the effect is recorded, never after,
+   * provided that payments are read first.
+   */
   readonly mayBeInFlight: boolean;
 }
 

@@ -13,25 +13,23 @@ import type { PocketKeys } from "./pocket/pocket-keys.ts";
 import type { RailStep } from "./rail-steps.ts";
 import type { Wallets } from "./wallet/index.ts";
 
-/** Parts that a process gives its rails. */
 export interface RailsDependencies {
   readonly db: Db;
   readonly clock: Clock;
   readonly networkScripts: NetworkScripts;
   readonly cards: IssuedCards;
   readonly cardConnections: CardConnections;
-  /** Null: no chain is set up. */
+  /** Null if no chain is set up. */
   readonly wallets: Pick<Wallets, "rail"> | null;
-  /** Makes the wallet's payments that buy from shops; null as above. */
+  /** Rail for the wallet's payments that buy from shops. Null if no chain is set up. */
   readonly purchases: RailPort | null;
 }
 
-/** An organization's account at a card issuer. */
 export type ConnectedIssuer = Pick<CardConnectionDocument, "isTest">;
 
-/** Plays what a sandbox's network does with a payment after its authorization, each effect at its time. */
+/** Plays a sandbox network's effects on a payment after its authorization, each at its time. */
 export interface NetworkScripts {
-  /** Repeatable, also before the payment is sent. */
+  /** Starts the effects. Repeatable, and allowed before the payment is sent. */
   begin(
     rail: Rail,
     profile: AgentProfile,
@@ -40,20 +38,20 @@ export interface NetworkScripts {
   ): Promise<void>;
 }
 
-/** Collections that rails read their own books from. */
+/** Collections with the rails' own books. */
 export type RailCollections = Pick<
   Collections,
   "agents" | "cardLedger" | "chainTransactions" | "pocketAuthorizations"
 >;
 
-/** Sources of a comparison; payments were read before. */
+/** Sources of a comparison. Payments are read first. */
 export interface RailSources {
   readonly collections: RailCollections;
   readonly db: Db;
   readonly env: NodeJS.ProcessEnv;
-  /** Null: pockets' addresses are those of what they have signed. */
+  /** Null: a pocket's address is taken from the authorizations it signed. */
   readonly pocketKeys: PocketKeys | null;
-  /** Null: there is no master key, which opens their records. */
+  /** Null without a master key, which opens the connections' records. */
   readonly cardConnections: Pick<CardConnections, "fresh"> | null;
   readonly chainRpcUrl: string | null;
   readonly organizationId: string;
@@ -62,17 +60,16 @@ export interface RailSources {
   readonly paymentIds: ReadonlySet<string> | null;
 }
 
-/** Comparison of payments' records with the rail's own books. */
 export interface RailReconciliation {
   readonly kind: "card_ledger_differs" | "card_issuer_differs" | "chain_differs" | "pocket_differs";
   readonly advice: string;
-  /** A text: why the rail's books could not be read. */
+  /** Returns the findings, or a text that says why the rail's books could not be read. */
   findings(sources: RailSources): Promise<readonly RailFinding[] | string>;
 }
 
 export type StepsOf = (collections: RailCollections, payment: TransactionDocument) => Promise<RailStep[]>;
 
-/** A rail that the service pushes payments to. */
+/** A rail to which the service pushes payments. */
 export interface PushRailFolder<R extends Rail> {
   readonly kind: "push";
   open(given: RailsDependencies): RailPort;
@@ -82,5 +79,5 @@ export interface PushRailFolder<R extends Rail> {
   readonly reconciliations: readonly RailReconciliation[];
 }
 
-/** Everything of a rail that the product uses. Kinds of rails other than push join here. */
+/** Everything of a rail that the product uses. Kinds of rails other than push are added to this union. */
 export type RailFolder<R extends Rail> = PushRailFolder<R>;

@@ -1,7 +1,7 @@
 import type { Document } from "mongodb";
 import type { CardLedgerDocument } from "./card/network-books.ts";
 
-/** An entry of a payment on its rail's books. */
+/** An entry for a payment on its rail's books. */
 export interface RailStep {
   readonly id: string;
   readonly kind: CardLedgerDocument["status"] | "withheld" | "issued" | "signed" | "refused";
@@ -11,7 +11,7 @@ export interface RailStep {
   readonly reason: string | null;
 }
 
-/** A fence is no step: it only keeps one out. */
+/** Filter that excludes fences: a fence is no step, it only keeps a step out. */
 export const NO_FENCE = { fence: { $exists: false } } as const satisfies Document;
 
 export const inOrder = <T extends { readonly createdAt: Date }>(found: readonly T[]): T[] =>

@@ -15,7 +15,7 @@ import { walletReconciliation } from "./wallet/reconcile.ts";
 import { walletSteps } from "./wallet/steps.ts";
 import { AgentWallets } from "./wallet/wallets.ts";
 
-/** The rails. Each is a folder beside this file, and is registered here. */
+/** The rails. Each is a folder next to this file, and is registered here. */
 export const RAIL_FOLDERS: { readonly [R in Rail]: RailFolder<R> } = {
   card: {
     kind: "push",
@@ -39,10 +39,8 @@ export const RAIL_FOLDERS: { readonly [R in Rail]: RailFolder<R> } = {
   },
 };
 
-/** Opens all rails for a process. */
 export const railsOf = (given: RailsDependencies): Rails => perRail((rail) => RAIL_FOLDERS[rail].open(given));
 
-/** The modes of the rails that `railsOf` opens, for an organization. */
 export const railModesOf = (
   wallets: Pick<Wallets, "sandbox"> | null,
   issuer: ConnectedIssuer | null,

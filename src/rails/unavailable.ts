@@ -2,17 +2,19 @@ import type { RailPort } from "../payments/ports.ts";
 import { NO_WALLET } from "./wallet/refusals.ts";
 import type { AgentWallets } from "./wallet/wallets.ts";
 
-/** This process can't tell the payment's state; another one can. */
+/** This process cannot tell the payment's state; a process with the chain can. */
 export class ChainNotConfigured extends Error {
   override readonly name = "ChainNotConfigured";
 }
 
 const elsewhere = (): Promise<never> =>
-  Promise.reject(new ChainNotConfigured("this process has no chain; set EVM_RPC_URL as the others have it"));
+  Promise.reject(
+    new ChainNotConfigured("this process has no chain; set EVM_RPC_URL as in the other processes"),
+  );
 
 /**
- * The wallet rail of a process that knows no chain. It says only what every process would say: an agent without a wallet
- * can't pay from one. Of any other payment it knows nothing: a process that has the chain may have sent it.
+ * The wallet rail of a process without a chain. States only what every process would state: an agent without a wallet
+ * cannot pay from one. Any other payment is unknown here, since a process with the chain may have sent it.
  */
 export function walletRailWithoutChain(wallets: AgentWallets): RailPort {
   return {

@@ -31,9 +31,9 @@ const RESTRICTIONS = {
 };
 
 /**
- * Records that decide who may do what, or that the service speaks by: the collection of each kind, the path of its proof, and the fields that the proof
- * covers. Fields that only end something, such as `revokedAt`, are left out: a MAC does not keep a record from being
- * replaced by an older version of itself.
+ * Records that decide rights, or on whose behalf the service speaks: each kind's collection, the path of its proof, and
+ * the fields covered by the proof. Fields that only end something, such as `revokedAt`, are excluded: a MAC does not
+ * prevent a record from being replaced by an older version of itself.
  */
 export const ACCESS_RECORDS = {
   user: {
@@ -171,7 +171,7 @@ export const ACCESS_RECORDS = {
     collection: COLLECTIONS.agentRestrictions,
     ...RESTRICTIONS,
   },
-  /** A secret is sealed to its id, so the id stands for it. */
+  /** A secret is sealed to its id, so the id represents the secret. */
   webhook: {
     what: "webhook endpoints",
     collection: WEBHOOK_COLLECTIONS.endpoints,
@@ -287,12 +287,12 @@ interface Stored {
   readonly _id: string;
 }
 
-/** Called for each record that was read to decide something and whose proof does not hold. */
+/** Called for each record that was read for a decision and whose proof is invalid. */
 export type OnForgedRecord = (kind: AccessKind | "agent" | "oauth", id: string) => void;
 
 /**
- * MACs over the fields by which records decide who may do what: a change in MongoDB alone shows. Every write of such a
- * field takes its proof from here, and every decision by one asks here first.
+ * MACs over the fields by which records decide rights: a change made only in MongoDB is detected. Every write of such a
+ * field gets its proof here, and every decision based on one checks it here first.
  */
 export class AccessProofs {
   readonly #macs: KeyedMacs;
@@ -307,12 +307,12 @@ export class AccessProofs {
     return this.#macs.make(factsOf(kind, record));
   }
 
-  /** A new record with its proof. */
+  /** Returns a new record with its proof. */
   proven<T extends Stored>(kind: AccessKind, record: T): T & { readonly proof: string } {
     return { ...record, proof: this.make(kind, record) };
   }
 
-  /** A change of a record that was found genuine, with the proof that the record has from then on. */
+  /** Returns the change of a genuine record, including the record's new proof. */
   changed<C extends object>(kind: AccessKind, record: Stored, change: C): C & { readonly proof: string } {
     return { ...change, proof: this.make(kind, { ...record, ...change }) };
   }
@@ -321,7 +321,7 @@ export class AccessProofs {
     return this.#macs.isMac(factsOf(kind, record), valueAt(record, ACCESS_RECORDS[kind].path));
   }
 
-  /** The record, if it is as the service wrote it; null where there is none, or something else has changed it. */
+  /** Returns the record if genuine; null if it is missing, or was changed by something other than the service. */
   genuine<T extends Stored>(kind: AccessKind, record: T | null): T | null {
     if (record === null || this.isGenuine(kind, record)) return record;
     this.#onForged(kind, record._id);

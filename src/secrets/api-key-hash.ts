@@ -1,10 +1,9 @@
 import type { MasterKey } from "./master-key.ts";
 
-/** Stored forms of API keys: MACs of one length, with a pepper outside MongoDB. */
+/** Stored forms of API keys: MACs of equal length, with a pepper outside MongoDB. */
 export interface ApiKeyHashes {
-  /** Hashes a new key. */
   make(value: string): string;
-  /** Forms that a presented key may be stored in, the newest first. */
+  /** Returns the possible stored forms of a presented key, newest first. */
   all(value: string): readonly string[];
 }
 

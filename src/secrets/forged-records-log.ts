@@ -3,11 +3,11 @@ import type { Logger } from "../lib/logger.ts";
 import type { Metrics } from "../metrics/metrics.ts";
 import type { OnForgedRecord } from "./access-proofs.ts";
 
-/** Interval between two lines about one record: anybody who presents its credential causes one. */
+/** Minimum interval between two log lines about one record: anybody who presents its credential causes one. */
 const LINE_INTERVAL_MS = 60_000;
 const RECORDS_MAX = 1_000;
 
-/** Counts every look at a record whose proof does not hold, and names the record in the log. */
+/** Counts every use of a record with an invalid proof, and logs the record. */
 export function forgedRecordsLog(logger: Logger, metrics: Metrics): OnForgedRecord {
   const logged = new LRUCache<string, true>({ max: RECORDS_MAX, ttl: LINE_INTERVAL_MS });
   return (kind, id) => {

@@ -7,16 +7,16 @@ export const MAC_PATTERN = "[0-9a-f]{8}\\.[A-Za-z0-9_-]{43}";
 
 export const MADE_UNDER_ANY = /^[0-9a-f]{8}\./;
 
-/** Filter for what one master key has made: MACs and sealed values begin with its id. */
+/** Filter for values made under one master key: MACs and sealed values begin with its id. */
 export const madeUnder = (id: string): RegExp => new RegExp(`^${id}\\.`);
 
-/** HMAC-SHA-256 under a sub-key, as base64url. */
+/** Returns the HMAC-SHA-256 under a sub-key, as base64url. */
 export const hmacSha256 = (key: KeyObject, text: string): string =>
   createHmac("sha256", key).update(text, "utf8").digest("base64url");
 
 /**
- * MACs that name the master key which they are made under. New ones are made under the newest; those of every key in use
- * verify, so that a rotation breaks none.
+ * MACs that name their master key. New ones are made under the newest key; those of every key in use verify, so that a
+ * rotation invalidates none.
  */
 export class KeyedMacs {
   readonly #keys: readonly DerivedKey[];
@@ -31,17 +31,17 @@ export class KeyedMacs {
     return macOf(newest, text);
   }
 
-  /** The text's MACs under all keys, the newest first: what a store may know it by. */
+  /** Returns the text's MACs under all keys, newest first: the forms that may be stored. */
   all(text: string): readonly string[] {
     return this.#keys.map((key) => macOf(key, text));
   }
 
-  /** Accepts any value, as a history from outside may hold. */
+  /** Whether the value is a MAC of the text. Accepts any type, since an outside history may contain any. */
   isMac(text: string, given: unknown): boolean {
     return typeof given === "string" && this.remake(text, given) !== null;
   }
 
-  /** The MAC under the newest key where the given one is genuine; null where it is not. */
+  /** Returns the MAC under the newest key if the given one is genuine, else null. */
   remake(text: string, given: string): string | null {
     const key = this.#keys.find(({ id }) => given.startsWith(`${id}.`));
     return key !== undefined && isSameText(macOf(key, text), given) ? this.make(text) : null;

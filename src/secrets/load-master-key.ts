@@ -11,10 +11,10 @@ export const MASTER_KEY_FILE_NAME = "master.key";
 const GENERATED_SIZE_BYTES = 32;
 const OWNER_ONLY = 0o600;
 const COMMAND_TIMEOUT_MS = 10_000;
-/** Longest part of a failed command's standard error that is shown. */
+/** Maximum length of the shown part of a failed command's standard error. */
 const SHOWN_MAX = 300;
 
-/** Settings that the master key may come from, at most one of them. */
+/** Settings that may provide the master key; at most one of them may be set. */
 export const MASTER_KEY_SETTINGS = [
   "MASTER_KEY",
   "MASTER_KEY_FILE",
@@ -32,7 +32,7 @@ type MasterKeyEnvironment = Readonly<
   Partial<Record<(typeof MASTER_KEY_SETTINGS)[number], string | undefined>>
 >;
 
-/** The setting of the environment that names the master key; null: none does. Throws `MasterKeyError` for several. */
+/** Returns the environment's setting for the master key; null if none. Throws `MasterKeyError` for several. */
 export function masterKeySetting(env: MasterKeyEnvironment): MasterKeySetting | null {
   const [found, other] = MASTER_KEY_SETTINGS.flatMap((name) => {
     const value = env[name]?.trim() ?? "";
@@ -47,7 +47,7 @@ export function masterKeySetting(env: MasterKeyEnvironment): MasterKeySetting | 
   return found ?? null;
 }
 
-/** Refuses a key that no start can use before an engine is started for it. Files and commands are read later. */
+/** Refuses an unusable key before any engine is started. Files and commands are read later. */
 export function checkedMasterKeySetting(env: MasterKeyEnvironment): MasterKeySetting | null {
   const setting = masterKeySetting(env);
   if (setting?.name === "MASTER_KEY" || setting?.name === "MASTER_KEYS")
@@ -56,16 +56,16 @@ export function checkedMasterKeySetting(env: MasterKeyEnvironment): MasterKeySet
 }
 
 export interface MasterKeySource {
-  /** Setting in the environment. It precedes the file in DATA_DIR. */
+  /** Setting in the environment, which precedes the file in DATA_DIR. */
   readonly setting: MasterKeySetting | null;
   /**
-   * DATA_DIR when the embedded default is used: the key is kept there, and made on the first start. Null where the
-   * databases are the operator's, since a key that lies on one server's disk would be lost with it.
+   * DATA_DIR if the embedded default is used: the key is stored there, and created on the first start. Null if the
+   * databases are the operator's, since a key on one server's disk would be lost with it.
    */
   readonly embeddedDataDir: string | null;
 }
 
-/** Finds or makes the master key. Throws `MasterKeyError`. */
+/** Loads or creates the master key. Throws `MasterKeyError`. */
 export async function loadMasterKey({ embeddedDataDir, setting }: MasterKeySource): Promise<MasterKey> {
   if (setting !== null) return fromSetting(setting);
   if (embeddedDataDir === null) {
@@ -79,7 +79,7 @@ export async function loadMasterKey({ embeddedDataDir, setting }: MasterKeySourc
     await mkdir(embeddedDataDir, { recursive: true, mode: 0o700 });
     await clearDrafts(embeddedDataDir, MASTER_KEY_FILE_NAME);
     const text = await obtainFile(embeddedDataDir, MASTER_KEY_FILE_NAME, generate);
-    // A restored backup may have come back readable for everybody.
+    // A restored backup may be readable for everybody.
     await chmod(path, OWNER_ONLY);
     return MasterKey.parseAll(text.toString("utf8"), path);
   } catch (error) {
@@ -107,9 +107,9 @@ async function fromSetting({ name, value }: MasterKeySetting): Promise<MasterKey
 const parse = (text: string, name: MasterKeySetting["name"], source: string): MasterKey =>
   name.startsWith("MASTER_KEYS") ? MasterKey.parseAll(text, source) : MasterKey.parse(text, source);
 
-/** Runs the command in a shell. Its standard output holds the keys and is in no message. */
+/** Runs the command in a shell. Its standard output contains the keys and is never part of a message. */
 export async function outputOf(command: string, timeoutMs = COMMAND_TIMEOUT_MS): Promise<string> {
-  // A process group of its own, so that the timeout also ends what the shell has started.
+  // A process group of its own, so that the timeout also ends the shell's children.
   const child = spawn("/bin/sh", ["-c", command], { detached: true, stdio: ["ignore", "pipe", "pipe"] });
   let isLate = false;
   const timer = setTimeout(() => {

@@ -3,7 +3,7 @@ import { inspect } from "node:util";
 import { PlainError } from "../lib/plain-error.ts";
 import { KeyedMacs } from "./keyed-macs.ts";
 
-/** Purpose of a sub-key. One purpose never uses another's key, so that nothing made for one passes as the other. */
+/** Purpose of a sub-key. No two purposes share a key, so that nothing made for one passes as the other. */
 export type KeyPurpose =
   | "api-key-pepper"
   | "sealing"
@@ -29,8 +29,8 @@ export type KeyPurpose =
   | "check-value";
 
 /**
- * Purposes whose sub-keys outlive a retired master key: they verify history, open what running workflows have in
- * Temporal, and hold agents' change and the sandbox's test money.
+ * Purposes whose sub-keys outlive a retired master key: they verify history, decrypt running workflows' data in
+ * Temporal, and control agents' pockets and the sandbox's test money.
  */
 export const KEPT_PURPOSES = [
   "audit-log",
@@ -49,7 +49,7 @@ const ID_CHARACTERS = 8;
 
 export const MASTER_KEY_MIN_CHARACTERS = 32;
 export const MASTER_KEY_MAX_CHARACTERS = 1024;
-/** A random one has them for certain; what has fewer was typed, and can be guessed. */
+/** A random key certainly has this many; one with fewer was typed, and can be guessed. */
 const DISTINCT_CHARACTERS_MIN = 10;
 const KEYS_MAX = 16;
 
@@ -60,7 +60,7 @@ export type MasterKeyErrorCode =
   | "MASTER_KEY_UNREADABLE"
   | "MASTER_KEY_MISMATCH";
 
-/** Why the service can't start with this master key. The message is one line for the operator, without the key. */
+/** Why the service cannot start with this master key. The message is one line for the operator, without the key. */
 export class MasterKeyError extends PlainError {
   override readonly name = "MasterKeyError";
   readonly code: MasterKeyErrorCode;
@@ -71,24 +71,23 @@ export class MasterKeyError extends PlainError {
   }
 }
 
-/** A sub-key, with the id of the master key that it is derived from. */
 export interface DerivedKey {
   readonly id: string;
   readonly key: KeyObject;
-  /** Proofs under the key count only if they are older than this; null: the master key is in use. */
+  /** Only older proofs under the key count; null if the master key is in use. */
   readonly retiredAt: Date | null;
 }
 
 export type KeptKeys = ReadonlyMap<KeyPurpose, KeyObject>;
 
-/** A master key that is no longer in use, with the sub-keys that verify what it has proven. */
+/** A master key no longer in use, with the sub-keys that verify its proofs. */
 export interface RetiredKey {
   readonly id: string;
   readonly retiredAt: Date;
   readonly kept: KeptKeys;
 }
 
-/** Master key whose id follows from it: whatever an operator calls it, its values are found. */
+/** A master key. Its id is derived from the key, so its values are found whatever an operator calls it. */
 class SingleKey {
   readonly #key: KeyObject;
   readonly #derived = new Map<KeyPurpose, KeyObject>();
@@ -112,15 +111,15 @@ class SingleKey {
 }
 
 /**
- * The one secret outside MongoDB (`MASTER_KEY`), from which every other is derived by HKDF-SHA-256; during a rotation
- * there are several. The newest makes what is new, and each opens and verifies what it has made. It never shows itself:
- * printing, logging or serializing it yields a placeholder.
+ * The one secret outside MongoDB (`MASTER_KEY`), from which all others are derived by HKDF-SHA-256; during a rotation
+ * there are several. The newest makes new values, and each opens and verifies its own. Never exposed: printing, logging
+ * or serializing it yields a placeholder.
  */
 export class MasterKey {
   readonly #keys: readonly [SingleKey, ...SingleKey[]];
   #retired: readonly RetiredKey[] = [];
   #firstId: string | null = null;
-  /** Origin of the key, for messages: the name of the variable or the file. */
+  /** Source of the key, for messages: the variable's or the file's name. */
   readonly source: string;
 
   private constructor(keys: readonly [SingleKey, ...SingleKey[]], source: string) {
@@ -128,12 +127,12 @@ export class MasterKey {
     this.source = source;
   }
 
-  /** Takes the text of one key: 32 to 1,024 printable ASCII characters, at least 10 different ones. */
+  /** Parses one key: 32 to 1,024 printable ASCII characters, at least 10 different ones. */
   static parse(text: string, source: string): MasterKey {
     return new MasterKey([parseKey(text.trim(), source)], source);
   }
 
-  /** Takes several keys, the newest first, with white space between them. */
+  /** Parses several keys, newest first, separated by white space. */
   static parseAll(text: string, source: string): MasterKey {
     const [newest = "", ...older] = text.trim().split(/\s+/);
     if (older.length >= KEYS_MAX) {
@@ -146,28 +145,28 @@ export class MasterKey {
     return new MasterKey([keys[0], ...keys.slice(1)], source);
   }
 
-  /** Ids, the newest first. They disclose nothing about the keys. */
+  /** Ids, newest first. They disclose nothing about the keys. */
   get ids(): readonly string[] {
     return this.#keys.map(({ id }) => id);
   }
 
-  /** Id of the key that makes what is new. */
+  /** Id of the key that makes new values. */
   get newestId(): string {
     return this.#keys[0].id;
   }
 
-  /** Takes up what the database knows of master keys: the first that it was used with, and those that are retired. */
+  /** Adopts the database's knowledge of master keys: the first one used, and the retired ones. */
   take(firstId: string, retired: readonly RetiredKey[]): void {
     this.#firstId = firstId;
     this.#retired = retired;
   }
 
-  /** The newest sub-key for a purpose: the same one on every server that has the same master key. */
+  /** Returns the newest sub-key for a purpose: the same on every server with the same master key. */
   deriveKey(purpose: KeyPurpose): KeyObject {
     return this.#keys[0].derive(purpose);
   }
 
-  /** Returns all sub-keys for a purpose, the newest first; retired ones too, if they are kept. */
+  /** Returns all sub-keys for a purpose, newest first, including kept sub-keys of retired keys. */
   deriveKeys(purpose: KeyPurpose): readonly DerivedKey[] {
     const isRetired = (id: string): boolean => this.#retired.some((each) => each.id === id);
     const inUse = this.#keys.filter(({ id }) => id === this.newestId || !isRetired(id));
@@ -179,17 +178,17 @@ export class MasterKey {
     return [...keys, ...retired];
   }
 
-  /** The sub-key of the first key that the database was used with: for what cannot change with a rotation. */
+  /** Returns the sub-key of the database's first key, for what cannot change with a rotation. */
   deriveFirst(purpose: KeptPurpose): KeyObject {
     return this.deriveKeys(purpose).find(({ id }) => id === this.#firstId)?.key ?? this.deriveKey(purpose);
   }
 
-  /** MACs for a purpose, under the keys in use. */
+  /** Returns MACs for a purpose, under the keys in use. */
   macs(purpose: KeyPurpose): KeyedMacs {
     return new KeyedMacs(this.deriveKeys(purpose).filter(({ retiredAt }) => retiredAt === null));
   }
 
-  /** The sub-keys of one of its keys that outlive it; null: the key is not there. */
+  /** Returns the sub-keys that outlive a key; null if the key is not available. */
   keptOf(id: string): KeptKeys | null {
     const key = this.#keys.find((each) => each.id === id);
     return key === undefined ? null : new Map(KEPT_PURPOSES.map((purpose) => [purpose, key.derive(purpose)]));

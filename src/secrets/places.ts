@@ -9,9 +9,9 @@ import { madeUnder } from "./keyed-macs.ts";
 import { MASTER_KEYS } from "./known-keys.ts";
 import type { StoredPurpose } from "./sealer.ts";
 
-/** A field whose values begin with the id of the master key that they were made under. */
+/** A field whose values begin with the id of their master key. */
 export interface Place {
-  /** Plural, for messages. */
+  /** Plural noun for messages. */
   readonly what: string;
   readonly collection: string;
   readonly path: string;
@@ -19,7 +19,7 @@ export interface Place {
 
 export interface SealedPlace extends Place {
   readonly purpose: StoredPurpose;
-  /** Paths whose values, joined by a slash, are the record that the sealed value is bound to. */
+  /** Paths whose values, joined by a slash, identify the record to which the sealed value is bound. */
   readonly boundTo: readonly string[];
 }
 
@@ -98,19 +98,18 @@ const byPurpose: Readonly<Record<StoredPurpose, readonly SealedPlace[]>> = {
   ],
 };
 
-/** Everything that is sealed and stored. */
 export const SEALED_PLACES: readonly SealedPlace[] = Object.values(byPurpose).flat();
 
-/** MACs over agents' records, which the service can make anew. */
+/** MACs over agents' records, which the service can renew. */
 export const AGENT_PROOFS: readonly [Place, Place] = [
   { what: "agents' records", collection: COLLECTIONS.agents, path: "proof" },
   { what: "proofs of agents' keys", collection: COLLECTIONS.agents, path: "key.proof" },
 ];
 
-/** Places of all MACs over records that the service can make anew. */
+/** Places of all MACs over records that the service can renew. */
 const PROOFS: readonly Place[] = [...AGENT_PROOFS, ...Object.values(ACCESS_RECORDS)];
 
-/** Values that only their holder's next use, or their own end, moves on from an older master key. */
+/** Values that move on from an older master key only at their holder's next use, or when they expire. */
 const heldPlaces = (now: Date): readonly (Place & { readonly filter: Filter<Document> })[] => [
   {
     what: "agents' keys",
@@ -163,10 +162,9 @@ const heldPlaces = (now: Date): readonly (Place & { readonly filter: Filter<Docu
   },
 ];
 
-/** Counts of values that need a master key, by their plural name. */
+/** Numbers of values that need a master key, keyed by plural noun. */
 export type Needs = Readonly<Record<string, number>>;
 
-/** Counts what still needs a master key. */
 export async function needsOf(db: Db, keyId: string, now: Date): Promise<Needs> {
   const places = [...SEALED_PLACES, ...PROOFS].map((each) => ({ ...each, filter: {} }));
   const needs: Record<string, number> = {};
@@ -179,7 +177,7 @@ export async function needsOf(db: Db, keyId: string, now: Date): Promise<Needs> 
   return needs;
 }
 
-/** `3 webhook secrets and 1 sessions`. */
+/** Describes needs: `3 webhook secrets and 1 sessions`. */
 export const namesOf = (needs: Needs): string =>
   Object.entries(needs)
     .map(([what, count]) => `${String(count)} ${what}`)

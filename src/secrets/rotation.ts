@@ -7,14 +7,13 @@ import { type Place, SEALED_PLACES, type SealedPlace } from "./places.ts";
 import { Sealer, SealError } from "./sealer.ts";
 import { keptAsText } from "./verify-master-key.ts";
 
-/** Writes per request. A rotation that is killed has lost at most the progress since the last one. */
+/** Writes per request. A killed rotation loses at most the progress since the last request. */
 const BATCH = 200;
 
-/** A rotation of one place. */
 export interface Rotated {
   readonly what: string;
   readonly rotated: number;
-  /** Values that no key opens or verifies: they were changed by something else than the service. */
+  /** Number of values that no key opens or verifies: something other than the service changed them. */
   readonly unreadable: number;
 }
 
@@ -24,23 +23,23 @@ export interface RotationOptions {
   readonly signal?: AbortSignal;
 }
 
-/** Replacement of a document's values under the newest key: conditions on the present values, and the new ones. */
+/** Renewal of a document's values under the newest key: conditions on the current values, and the new ones. */
 export interface Renewal {
   readonly condition: Document;
   readonly change: Document;
 }
 
-/** Fields of one collection whose values are made anew, all of a document at once. */
+/** Fields of one collection whose values are renewed, all of a document at once. */
 export interface Renewing<T> {
   readonly places: readonly [Place, ...Place[]];
   readonly find: (filter: Document) => AsyncIterable<T>;
-  /** Null: no key opens or verifies it. */
+  /** Null if no key opens or verifies the values. */
   readonly renew: (document: T) => Renewal | null;
 }
 
 /**
- * Makes values anew wherever they are not under the newest master key. Each is replaced only while it is still what was
- * read, so that no change by the service is undone.
+ * Renews values that are not under the newest master key. Each is replaced only while unchanged since it was read, so
+ * that no change by the service is undone.
  */
 export async function renewAll<T extends { readonly _id: string }>(
   db: Db,
@@ -78,7 +77,6 @@ export async function renewAll<T extends { readonly _id: string }>(
   return { what, rotated, unreadable };
 }
 
-/** Seals everything that is stored anew under the newest master key. */
 export async function resealAll(db: Db, masterKey: MasterKey, options: RotationOptions): Promise<Rotated[]> {
   const results: Rotated[] = [];
   for (const place of SEALED_PLACES) {
@@ -117,7 +115,7 @@ function resealed(
   }
 }
 
-/** Retires a key: what verifies its history is kept, sealed under the newest. Idempotent. */
+/** Retires a key: the sub-keys that verify its history are kept, sealed under the newest key. Idempotent. */
 export async function retireKey(db: Db, masterKey: MasterKey, id: string, now: Date): Promise<void> {
   const sub = masterKey.keptOf(id);
   if (sub === null) throw new Error(`the master key ${id} is not there`);

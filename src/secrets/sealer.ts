@@ -5,12 +5,12 @@ import { type DerivedKey, MasterKey } from "./master-key.ts";
 const CIPHER = "aes-256-gcm";
 const NONCE_SIZE_BYTES = 12;
 const TAG_SIZE_BYTES = 16;
-/** Part of what is authenticated, so that another format can't be taken for this one. */
+/** Part of the authenticated data, so that another format can't be mistaken for this one. */
 const VERSION = "v2";
 /** `<key id>.<nonce>.<ciphertext and tag>`, base64url: 12 bytes are 16 characters, 16 bytes or more are at least 22. */
 const FORMAT = /^([0-9a-f]{8})\.([A-Za-z0-9_-]{16})\.([A-Za-z0-9_-]{22,})$/;
 
-/** Purposes of stored sealed values: `rotate-master-key` seals each of them anew. */
+/** Purposes of stored sealed values, which `rotate-master-key` seals again. */
 export type StoredPurpose =
   | "session-signing-key"
   | "totp-secret"
@@ -32,14 +32,14 @@ export type SealPurpose =
   | "sso-flow"
   | "purchase-answer";
 
-/** A sealed value that can't be opened: another key, another record, or altered. Never says what was in it. */
+/** A sealed value that cannot be opened: wrong key, wrong record, or altered. Never reveals its content. */
 export class SealError extends Error {
   override readonly name = "SealError";
 }
 
 /**
- * Seals secrets at rest with AES-256-GCM, by default under a sub-key of the newest master key, whose id the sealed value
- * names. It is bound to its purpose and its record: moved to another record of the database, it no longer opens.
+ * Seals secrets at rest with AES-256-GCM, by default under a sub-key of the newest master key, whose id the sealed
+ * value names. A sealed value is bound to its purpose and its record: moved to another record, it does not open.
  */
 export class Sealer {
   readonly #keys: readonly DerivedKey[];
@@ -78,7 +78,7 @@ export class Sealer {
         Buffer.from(body, "base64url"),
       );
     } catch {
-      // The cause is left out: it would say nothing more, and nothing of the value may leave here.
+      // The cause is left out: it adds nothing, and nothing of the value may be disclosed.
       throw new SealError(`A sealed value (${purpose}) does not open with this master key and record.`);
     }
   }

@@ -1,21 +1,18 @@
 import type { Collection, Db } from "mongodb";
 import { isDuplicateKey } from "../lib/duplicate-key.ts";
 
-/** A value that is made once for the whole service and kept in MongoDB: never a secret, unless sealed. */
+/** A value created once for the whole service and stored in MongoDB: never a secret, unless sealed. */
 export interface SettingDocument {
   readonly _id: string;
   readonly value: string;
   readonly createdAt: Date;
 }
 
-/** Read from the primary whatever the connection says: servers that start at once must see the same. */
+/** Read from the primary, regardless of the connection's preference: servers that start at once must see the same. */
 export const settingsOf = (db: Db): Collection<SettingDocument> =>
   db.collection<SettingDocument>("settings", { readPreference: "primary" });
 
-/**
- * Reads a setting, or writes it if it isn't there. Of two servers that start at once on an empty database, both get
- * the one that was written first.
- */
+/** Reads a setting, or writes a missing one. Servers that start at once all get the one written first. */
 export async function readOrCreateSetting(
   db: Db,
   id: string,

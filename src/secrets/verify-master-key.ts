@@ -17,8 +17,9 @@ import { readOrCreateSetting } from "./settings.ts";
 const FIRST_KEY_SETTING = "first-master-key";
 
 /**
- * Compares the master key with those that the database was used with, and takes up what verifies under retired ones. Call it
- * before anything is sealed or opened. Remembers the newest, which other processes then can't do without. Throws `MasterKeyError`, which names what needs a key that is missing.
+ * Compares the master key with those that the database was used with, and adopts the retired keys' sub-keys. Must run
+ * before anything is sealed or opened. Stores the newest key's id, so that other processes then require that key.
+ * Throws `MasterKeyError`, which names what needs a missing key.
  */
 export async function verifyMasterKey(
   db: Db,
@@ -27,7 +28,7 @@ export async function verifyMasterKey(
   { remembers = true }: { readonly remembers?: boolean } = {},
 ): Promise<void> {
   const { newestId, source } = masterKey;
-  // The first of two processes with different keys wins if both start at once on an empty database.
+  // If two processes with different keys start at once on an empty database, the first one wins.
   const first = await readOrCreateSetting(db, FIRST_KEY_SETTING, () => ({ value: newestId, createdAt: now }));
   const found = await knownKeys(db).find().sort({ since: 1 }).toArray();
   const isKnown = (id: string): boolean => found.some(({ _id }) => _id === id);
@@ -78,7 +79,7 @@ function retiredIn(found: readonly MasterKeyDocument[], masterKey: MasterKey): R
 
 const keptText = z.record(z.string(), z.base64url());
 
-/** Text form of the sub-keys that outlive a master key, for sealing. */
+/** Returns the text form, for sealing, of the sub-keys that outlive a master key. */
 export const keptAsText = (kept: KeptKeys): string =>
   JSON.stringify(
     Object.fromEntries([...kept].map(([purpose, key]) => [purpose, key.export().toString("base64url")])),

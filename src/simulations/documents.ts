@@ -11,15 +11,15 @@ import {
 import { type ApprovalRule, readyRules, type ReadyRule } from "../domain/rules/rules.ts";
 import type { AgentDocument, ContainerDocument, RuledDocument } from "../store/documents.ts";
 
-/** What is simulated: the documents in force, one of them replaced. */
+/** The documents of a simulation: those in force, with one of them replaced. */
 
-/** A cap or spend limits; left out: as they are. */
+/** A cap or spend limits; an omitted field stays. */
 interface CapChange {
   readonly capCents?: number | null;
   readonly spendLimits?: readonly SpendLimit[] | undefined;
 }
 
-/** The replacement, under the ids of what it is of. */
+/** The replacement, keyed by the ids of the replaced documents' owners. */
 export interface SimulatedChange {
   readonly caps?: ReadonlyMap<string, CapChange>;
   readonly budgets?: ReadonlyMap<string, number>;

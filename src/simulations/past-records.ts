@@ -7,12 +7,11 @@ import type { EarlierAmounts } from "../domain/simulation/simulated.ts";
 import type { TransactionDocument } from "../store/documents.ts";
 import { recordedBooks } from "../store/stored-books.ts";
 
-/** Payments that are judged in one simulation, at most; and as many before them that only count. */
+/** Maximum payments judged in one simulation, and maximum earlier ones that only count. */
 export const PAYMENTS_MAX = 100_000;
-/** The database sums earlier amounts within this. */
-const SUM_MS_MAX = 20_000;
+/** Timeout of the database's sum of earlier amounts. */
+const SUM_TIMEOUT_MS = 20_000;
 
-/** Fields that are read of a record. */
 const PAST_FIELDS = {
   agentId: 1,
   teamId: 1,
@@ -38,19 +37,18 @@ const PAST_FIELDS = {
 /** Amounts by the id of an agent, a team or the project. */
 export type Earlier = ReadonlyMap<string, EarlierAmounts>;
 
-/** Payments that are read: those of the target, or of all under a cap or limit that the target is under. */
+/** The payments to read: those of the target, or all under a cap or limit that applies to the target. */
 export interface Reach {
   readonly level: "agent" | "team" | "project";
   readonly filter: Document;
 }
 
-/** Start of a range, which is later where the range has too many payments. */
+/** Start of a range; later than requested if the range has too many payments. */
 export interface Start {
   readonly at: Date;
   readonly isCut: boolean;
 }
 
-/** Past payments as their records have them. */
 export class PastRecords {
   readonly #transactions: Collection<TransactionDocument>;
 
@@ -58,7 +56,7 @@ export class PastRecords {
     this.#transactions = transactions;
   }
 
-  /** The oldest first. */
+  /** Returns payments, oldest first. */
   within(filter: Document, batchSize: number): FindCursor<PastRecord> {
     return this.#transactions
       .find<PastRecord>(filter, { projection: PAST_FIELDS, batchSize })
@@ -77,7 +75,7 @@ export class PastRecords {
       : { at: new Date(first.createdAt.getTime() + 1), isCut: true };
   }
 
-  /** Sums by the database, of all that was made before and still counts. */
+  /** Sums, in the database, all earlier amounts that still count. */
   async earlier({ filter, level }: Reach, until: Date, calendar: Calendar): Promise<Earlier> {
     const { starts } = windowBounds(calendar, until.getTime());
     const counted = { $in: ["approved", "reversed", "pending"] };
@@ -106,7 +104,7 @@ export class PastRecords {
           },
         },
       ],
-      { maxTimeMS: SUM_MS_MAX },
+      { maxTimeMS: SUM_TIMEOUT_MS },
     );
     const earlier = new Map<string, EarlierAmounts>();
     for await (const { _id, cents, ...windows } of sums) {
@@ -123,7 +121,7 @@ export class PastRecords {
     return earlier;
   }
 
-  /** Payees, by `payeesOf`, among those of these payments that their agents had paid before. */
+  /** Returns those payees (see `payeesOf`) of the payments that their agents had paid before. */
   async payeesBefore(before: Date, payments: readonly PastRecord[]): Promise<readonly string[]> {
     const transactions = this.#transactions;
     const settled = {

@@ -28,7 +28,7 @@ import {
   type Start,
 } from "./past-records.ts";
 
-/** Replacements of limits, rules, restrictions and calendars, tried on the payments that were really made. */
+/** Simulations of replaced limits, rules, restrictions and calendars on the payments actually made. */
 
 export interface SimulationsDependencies {
   readonly collections: Pick<Collections, "agents" | "projects" | "ruled" | "teams" | "transactions">;
@@ -50,7 +50,7 @@ const DAY_MS = 86_400_000;
 
 /** Records in memory at once. */
 const PAGE = 500;
-/** Longest time that a simulation keeps the process from other work. */
+/** Maximum time for which a simulation blocks the process. */
 const SLICE_MS = 5;
 
 const RUNNING = refusal("SIMULATION_RUNNING", undefined, { retryAfterSeconds: 5 });
@@ -71,9 +71,9 @@ interface Run {
   readonly target: SimulatedTarget;
   readonly earlier: Earlier;
   readonly startsAt: Date;
-  /** Payments before it only count. */
+  /** Earlier payments only count. */
   readonly since: Date;
-  /** Whether a rule asks whom an agent has paid before. */
+  /** Whether a rule needs an agent's earlier payees. */
   asksForPayees: boolean;
   readonly payees: Set<string>;
 }
@@ -88,7 +88,7 @@ export class Simulations {
     this.#records = new PastRecords(dependencies.collections.transactions);
   }
 
-  /** One at a time for each organization. */
+  /** Runs a simulation, one at a time per organization. */
   async run(
     organizationId: string,
     target: SimulatedTarget,
@@ -114,7 +114,7 @@ export class Simulations {
     const { approvalWindowSeconds, clock, collections } = this.#dependencies;
     const now = clock();
     const project = await collections.projects.findOne({ _id: target.projectId });
-    if (project === null) throw new Error("a simulated project is gone");
+    if (project === null) throw new Error("the simulated project has no record");
     const reach = await this.#reachOf(target, documents, project);
     const since = await this.#records.startOf(reach, new Date(now.getTime() - rangeDays * DAY_MS), now);
     const windowMs = await this.#longestWindowMs(documents, project);
@@ -162,7 +162,6 @@ export class Simulations {
     return { level, filter: { agentId: id, rail } };
   }
 
-  /** The longest window in which a rule looks back. */
   async #longestWindowMs(documents: Documents, project: ProjectDocument): Promise<number> {
     const projection = { approvalRules: 1 } as const;
     const { teams } = this.#dependencies.collections;
@@ -172,7 +171,7 @@ export class Simulations {
     return seconds * 1_000;
   }
 
-  /** Reads and judges page by page, and lets other work come between. */
+  /** Reads and judges page by page, letting other work run in between. */
   async #judgeAll(run: Run, filter: Document, deadline: Pick<Deadline, "isAwaited">): Promise<void> {
     const records = this.#records.within(filter, PAGE);
     let page: PastRecord[] = [];
@@ -267,7 +266,7 @@ const missingOf = (
   isKnown: (id: string) => boolean,
 ): string[] => [...new Set(page.map((record) => record[field]))].filter((id) => !isKnown(id));
 
-/** The calendar as if it had been in force for all of the time. */
+/** Returns the calendar as if it had been in force the whole time. */
 function calendarOver(
   documents: Documents,
   { calendar = UTC_CALENDAR }: ProjectDocument,
@@ -278,7 +277,7 @@ function calendarOver(
   return { ...settings, ...zoneAround(settings.timezone, from), version: 1, changedAt: 0, keptStarts };
 }
 
-/** The wall clocks of time windows over the simulated time. */
+/** Returns the zone offsets of time windows over the simulated time. */
 function offsetsOver(from: Date, until: Date): (timezone: string) => ZoneOffsets {
   const known = new Map<string, ZoneOffsets>();
   return (timezone) => {

@@ -12,12 +12,12 @@ import proto from "@temporalio/proto";
 import type { PayloadRefusal, RefusedPayload } from "../messages/envelope.ts";
 import type { PayloadKey, PayloadKeys } from "./payload-keys.ts";
 
-/** Hears of a payload that was refused, where it was found and why. */
+/** Called with a refused payload's place and the reason. */
 export type OnRefused = (place: string | null, refused: PayloadRefusal) => void;
 
 export interface PayloadCodecOptions {
   readonly keys: PayloadKeys;
-  /** Whether payloads are encrypted; otherwise they are readable in Temporal, and authenticated all the same. */
+  /** Whether payloads are encrypted; otherwise they are readable in Temporal, but authenticated nevertheless. */
   readonly isEncrypted: boolean;
   readonly onRefused: OnRefused;
 }
@@ -30,7 +30,7 @@ const ENCRYPTED = "binary/encrypted";
 const JSON_PLAIN = "json/plain";
 const GZIP = "binary/gzip+json";
 
-/** Metadata of this codec: the id of the key, the place that a payload is for, and its MAC where it is not encrypted. */
+/** Metadata of this codec: the key's id, the payload's intended place, and its MAC if it is not encrypted. */
 const KEY_ID = "encryption-key-id";
 const PLACE = "place";
 const MAC = "mac";
@@ -40,12 +40,12 @@ const CIPHER = "aes-256-gcm";
 const NONCE_SIZE_BYTES = 12;
 const TAG_SIZE_BYTES = 16;
 
-/** Larger JSON is compressed: batches of payments, and the state that a ledger carries over to its next run. */
+/** Size above which JSON is compressed: batches of payments, and a ledger's state carried over to its next run. */
 const COMPRESSED_ABOVE_BYTES = 64 * 1024;
-/** Speed before size: compression is most of what an update of many payments takes. */
+/** Prefers speed to size: compression dominates the cost of an update with many payments. */
 const GZIP_LEVEL = 1;
 
-/** A message of protobufjs without data inherits an empty array, which is no typed one. */
+/** A protobufjs message without data inherits an empty array, which is not a typed one. */
 const dataOf = ({ data }: Payload): Uint8Array =>
   data instanceof Uint8Array ? data : Buffer.from(data ?? []);
 
@@ -54,9 +54,9 @@ const JSON_PLAIN_METADATA = { [ENCODING]: bytes(JSON_PLAIN) };
 const GZIP_METADATA = { [ENCODING]: bytes(GZIP) };
 
 /**
- * Seals every payload that this service gives to Temporal: AES-256-GCM over the whole payload or, unencrypted, an HMAC-SHA-256 over data
- * and metadata. Both are bound to the workflow or activity that the payload is for. Opens either kind; whatever does not open becomes a
- * `RefusedPayload`.
+ * Seals every payload given to Temporal: AES-256-GCM over the whole payload or, unencrypted, an HMAC-SHA-256 over data
+ * and metadata. Both are bound to the payload's workflow or activity. Opens either kind; a payload that does not open
+ * becomes a `RefusedPayload`.
  */
 export class SealingCodec implements PayloadCodec {
   readonly #options: PayloadCodecOptions;
@@ -87,7 +87,7 @@ export class SealingCodec implements PayloadCodec {
     return (isEncrypted ? encrypted : authenticated)(compressed(payload), place, keys.current);
   }
 
-  /** `place`: the one that the payload has to be for; null: any. */
+  /** `place` is the required place; null accepts any. */
   open(payload: Payload, place: string | null): OpenedPayload {
     const keyId = metadataOf(payload, KEY_ID);
     const sealedFor = metadataOf(payload, PLACE);
@@ -104,7 +104,7 @@ export class SealingCodec implements PayloadCodec {
   }
 }
 
-/** Place of a payload; null if the SDK does not say. Ids of workflows are never used twice for different things. */
+/** Returns the place of a payload; null if the SDK does not say. Workflow ids are never reused for different things. */
 function placeOf(context: SerializationContext | undefined): string | null {
   if (context === undefined) return null;
   const workflowId = context.workflowId ?? "";
@@ -116,7 +116,7 @@ function metadataOf({ metadata }: Payload, name: string): string | null {
   return value === undefined || value === null ? null : Buffer.from(value).toString("utf8");
 }
 
-/** A key for each place: random nonces under one key for all would repeat after some billion payloads. */
+/** Returns a separate key per place: random nonces under a single key would repeat after some billion payloads. */
 const sealingKey = ({ sealing }: PayloadKey, place: string): Buffer =>
   createHmac("sha256", sealing)
     .update(JSON.stringify([VERSION, place]))
@@ -165,7 +165,7 @@ function macOf(payload: Payload, place: string, key: KeyObject): Buffer {
     .map(([name, value]) => [name, Buffer.from(value).toString("base64")])
     .toSorted(([left = ""], [right = ""]) => (left < right ? -1 : 1));
   const hmac = createHmac("sha256", key);
-  // JSON has no line end, so what comes after the first is the data.
+  // JSON contains no line end, so everything after the first one is the data.
   hmac.update(`${JSON.stringify([VERSION, place, facts])}\n`);
   return hmac.update(dataOf(payload)).digest();
 }

@@ -1,7 +1,6 @@
 import type { KeyObject } from "node:crypto";
 import type { MasterKey } from "../secrets/master-key.ts";
 
-/** The payload keys of one master key. */
 export interface PayloadKey {
   /** Id of the master key, stored with each payload. */
   readonly id: string;
@@ -9,13 +8,13 @@ export interface PayloadKey {
   readonly authenticating: KeyObject;
 }
 
-/** `current` seals; every key that `keyFor` knows opens, so that payloads survive a rotation of the master key. */
+/** Keys of payloads: `current` seals; all that `keyFor` knows open, so that payloads survive a key's rotation. */
 export interface PayloadKeys {
   readonly current: PayloadKey;
   keyFor(id: string): PayloadKey | null;
 }
 
-/** Includes retired keys once the database has told them, since workflows may run for years. */
+/** Returns the payload keys. Includes retired keys once read from the database, since workflows may run for years. */
 export function payloadKeysOf(masterKey: MasterKey): PayloadKeys {
   const byId = new Map<string, PayloadKey>();
   const keyFor = (id: string): PayloadKey | null => {

@@ -3,11 +3,11 @@ import type { Logger } from "../lib/logger.ts";
 import type { Metrics } from "../metrics/metrics.ts";
 import type { OnRefused } from "./payload-codec.ts";
 
-/** Interval between two lines about one workflow: whoever writes to Temporal could fill the log. */
+/** Minimum interval between two log lines about one workflow: anybody who writes to Temporal could fill the log. */
 const LINE_INTERVAL_MS = 60_000;
 const WORKFLOWS_MAX = 1_000;
 
-/** Counts every refused payload, and names its workflow in the log. */
+/** Counts every refused payload, and logs its workflow. */
 export function refusalsLog(logger: Logger, metrics: Metrics): OnRefused {
   const logged = new LRUCache<string, true>({ max: WORKFLOWS_MAX, ttl: LINE_INTERVAL_MS });
   return (place, refused) => {

@@ -15,7 +15,6 @@ import {
 } from "../messages/envelope.ts";
 import { type OnRefused, type PayloadCodecOptions, SealingCodec } from "./payload-codec.ts";
 
-/** Payload converters of all clients and workers of the service. */
 export interface TemporalPayloads {
   readonly codec: SealingCodec;
   readonly client: Required<Pick<ClientOptions, "dataConverter" | "interceptors">>;
@@ -24,11 +23,11 @@ export interface TemporalPayloads {
 
 export interface TemporalPayloadsOptions extends Omit<PayloadCodecOptions, "onRefused"> {
   readonly onRefused?: OnRefused;
-  /** Epoch milliseconds; tests whose engine skips time bring its own. */
+  /** Epoch milliseconds; tests with a time-skipping engine supply their own. */
   readonly now?: () => number | Promise<number>;
 }
 
-/** The type of the failure that an activity ends with whose input is not of this service. */
+/** Type of the failure of an activity whose input was not made by this service. */
 export const INPUT_REFUSED = "ActivityInputRefused";
 
 export function openPayloads({
@@ -91,7 +90,7 @@ const openingEnvelopes: ActivityInterceptorsFactory = ({ info: { activityType } 
       if (opened.ok) return answered(purpose, await next({ ...input, args: [...opened.value.args] }));
       throw ApplicationFailure.create({
         type: INPUT_REFUSED,
-        message: `the input is not of this service: ${opened.refused}`,
+        message: `the input was not made by this service: ${opened.refused}`,
         // Another worker may have the key.
         nonRetryable: opened.refused !== "unknown_key",
       });

@@ -4,7 +4,7 @@ import type { budgetWarning, increases as increasesOf, usedSpendLimits } from ".
 import type { Increase } from "../domain/ledger/increases.ts";
 import type { ShownSpendLimit } from "../domain/ledger/windows.ts";
 
-/** Spend limits as the contract shows them. */
+/** Spend limits in the contract's form. */
 
 const iso = (at: number): string => new Date(at).toISOString();
 
@@ -20,7 +20,7 @@ export const spendLimitsView = (limits: readonly ShownSpendLimit[]): SpendLimitU
 export const increasesView = (increases: readonly Increase[] = []): z.input<typeof increasesOf> =>
   increases.map(({ endsAt, ...increase }) => ({ ...increase, endsAt: iso(endsAt) }));
 
-/** Without the limits themselves and what others have used of them. */
+/** Returns what is left, without the limits themselves and others' use of them. */
 export const spendLimitRestsView = (limits: readonly ShownSpendLimit[]) =>
   spendLimitsView(limits).map(({ period, remainingCents, resetsAt, startedAt }) => ({
     period,
@@ -29,7 +29,7 @@ export const spendLimitRestsView = (limits: readonly ShownSpendLimit[]) =>
     resetsAt,
   }));
 
-/** A limit that has reached a threshold, in the order of the contract. */
+/** Returns a limit that has reached a threshold. */
 export function budgetView(budget: BudgetRecord): z.input<typeof budgetWarning> {
   const { level, id, limit, limitCents, percent, resetsAt, startedAt, usedCents } = budget;
   const window = {

@@ -36,7 +36,7 @@ type OrganizationKeyView = z.input<
   typeof organizationKeyOperations.mintOrganizationKey.output
 >["organizationKey"];
 
-/** Records as the contract shows them; nothing of a stored document leaves in any other way. */
+/** Records in the contract's form; a stored document leaves the service in no other way. */
 
 const iso = (date: Date): string => date.toISOString();
 const isoOrNull = (date: Date | null): string | null => date?.toISOString() ?? null;
@@ -75,7 +75,7 @@ export const agentKeyView = (key: AgentKeyRecord, status: "active" | "revoked") 
 });
 
 export const walletView = ({ wallet }: Pick<AgentDocument, "wallet">): AgentView["wallet"] =>
-  // Agents from before there were wallets have no such field.
+  // Agents created before wallets existed have no such field.
   wallet ? { address: wallet.address, chainCaip2: wallet.chainCaip2 } : null;
 
 export const cardLedgerEntryView = (entry: CardLedgerDocument): CardLedgerEntryView => ({
@@ -178,7 +178,6 @@ export function approvalView(approval: ApprovalSnapshot): ApprovalView {
   };
 }
 
-/** Returns the link of a logo. */
 export type LogoLink = (logoHash: string | null) => string | null;
 
 export const projectView = (project: ProjectDocument, link: LogoLink): ProjectView =>

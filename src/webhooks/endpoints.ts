@@ -24,12 +24,12 @@ import type { AccessProofs } from "../secrets/access-proofs.ts";
 import type { Sealer } from "../secrets/sealer.ts";
 import type { KeyedMutex } from "../lib/keyed-mutex.ts";
 
-/** Time that the previous secret signs as well after a rotation. */
+/** Time during which the previous secret still signs after a rotation. */
 const DAY_MS = 86_400_000;
 export const ROTATION_MS = DAY_MS;
-/** Endpoints that an organization may have: each of its events is delivered to all that ask for it. */
+/** Maximum endpoints per organization: each event is delivered to all that subscribe to it. */
 export const ENDPOINTS_MAX = 50;
-/** Purpose under which signing secrets are sealed. */
+/** Sealing purpose of signing secrets. */
 export const SECRET_PURPOSE = "webhook-secret";
 
 export interface WebhookEndpointsDependencies {
@@ -41,13 +41,11 @@ export interface WebhookEndpointsDependencies {
   readonly workflows: Pick<WebhookWorkflows, "startReplay" | "startSecretExpiry">;
   readonly clock: () => Date;
   readonly mutex: KeyedMutex;
-  /** Retention of deliveries. */
   readonly retentionDays: number;
 }
 
 export type EndpointChange = InputOf<typeof updateWebhook>["body"];
 
-/** Fields of a new endpoint. */
 export interface EndpointChoice {
   readonly name: string;
   readonly url: string;
@@ -57,7 +55,7 @@ export interface EndpointChoice {
   readonly description: string | null;
 }
 
-/** An endpoint with a secret that is shown this once. */
+/** An endpoint with a secret that is shown only once. */
 export interface WithSecret {
   readonly endpoint: EndpointDocument;
   readonly secret: string;
@@ -67,7 +65,6 @@ const notFound = () => refused(refusal("NOT_FOUND"));
 const invalid = (path: string, message: string) =>
   refused(refusal("VALIDATION_FAILED", undefined, { issues: [{ path, message }] }));
 
-/** Webhook endpoints of organizations. */
 export class WebhookEndpoints {
   readonly #dependencies: WebhookEndpointsDependencies;
 
@@ -84,7 +81,7 @@ export class WebhookEndpoints {
     return found === null ? notFound() : ok(found);
   }
 
-  /** Creates an endpoint; of concurrent ones exactly as many as there is room for. */
+  /** Creates an endpoint. Concurrent calls never exceed the maximum. */
   async create(
     { organizationId, userId }: SessionPrincipal,
     { eventTypes, scopeIds, ...choice }: EndpointChoice,
@@ -164,7 +161,10 @@ export class WebhookEndpoints {
     });
   }
 
-  /** The secret before the last rotation is forgotten at once: the two newest sign. Of two rotations at once, one is refused. */
+  /**
+   * Replaces an endpoint's secret. The two newest secrets sign; the one before the last rotation is erased at once. Of
+   * two concurrent rotations, one is refused.
+   */
   async rotate(
     organizationId: string,
     id: string,
@@ -177,7 +177,7 @@ export class WebhookEndpoints {
     const { sealed, secret } = this.#newSecret();
     const now = clock();
     const expiresAt = new Date(now.getTime() + ROTATION_MS);
-    // First, so that no old secret is left behind by a rotation, and no new one is lost with an error.
+    // Started first, so that a failed rotation leaves no old secret behind, and an error loses no new one.
     await workflows.startSecretExpiry({
       endpointId: id,
       secretId: old.id,
@@ -197,7 +197,7 @@ export class WebhookEndpoints {
     });
   }
 
-  /** Begins to send what it missed since then, up to now. One at a time. */
+  /** Starts to send what the endpoint missed between `since` and now. One replay at a time. */
   async replay(
     organizationId: string,
     id: string,
@@ -210,7 +210,7 @@ export class WebhookEndpoints {
     if (!found.value.isActive) return refused(refusal("WEBHOOK_DISABLED"));
     const until = clock();
     if (since > until) return invalid("since", "must not be in the future");
-    // Deliveries of an earlier time are gone, so it is unknown which arrived.
+    // Earlier deliveries are gone, so it is unknown which arrived.
     if (until.getTime() - since.getTime() > retentionDays * DAY_MS) {
       return invalid(
         "since",
@@ -233,7 +233,7 @@ export class WebhookEndpoints {
         const { matchedCount } = await webhooks.endpoints.updateOne(idle, { $set: { replay } }, { session });
         return matchedCount === 0 ? unchanged(false) : changed(true);
       });
-    // A replay that has just ended may still run in the transaction's snapshot; then it is tried again.
+    // The transaction's snapshot may still contain a replay that has just ended, so it is tried again.
     const isBegun = (await begin()) || (!(await this.#isReplaying(organizationId, id)) && (await begin()));
     if (!isBegun) return refused(refusal("REPLAY_IN_PROGRESS"));
     try {
@@ -247,7 +247,7 @@ export class WebhookEndpoints {
     return ok(replay);
   }
 
-  /** Whether one is under way. The requesting process may have died before it began, so that no process would ever continue it. */
+  /** Whether a replay is running. Restarts its workflow: the requesting process may have died before it began. */
   async #isReplaying(organizationId: string, endpointId: string): Promise<boolean> {
     const found = await this.find(organizationId, endpointId);
     const replay = found.ok ? found.value.replay : null;
@@ -268,7 +268,7 @@ export class WebhookEndpoints {
         const before = accessProofs.genuine("webhook", await webhooks.endpoints.findOne(own, { session }));
         if (before === null) return unchanged(notFound());
         const turned = isActive === undefined || isActive === before.isActive ? {} : turn(isActive, clock());
-        // Enabling one that is active starts its count anew, too.
+        // Enabling an active endpoint also resets its count.
         const counted = isActive === true ? { consecutiveFailures: 0 } : {};
         const change = { ...fields, ...turned, ...counted, updatedAt: clock() };
         const $set = accessProofs.changed("webhook", before, change);
@@ -285,8 +285,8 @@ export class WebhookEndpoints {
   }
 
   /**
-   * Whether there is room for one more, in its transaction. Writing the organization's record puts concurrent ones in
-   * conflict.
+   * Whether there is room for another endpoint, within its transaction. Writes the organization's record, so that
+   * concurrent creations conflict.
    */
   async #hasCapacity(organizationId: string, session: ClientSession): Promise<boolean> {
     const { collections, webhooks } = this.#dependencies;
@@ -295,7 +295,7 @@ export class WebhookEndpoints {
     return (await webhooks.endpoints.countDocuments({ organizationId }, { session })) < ENDPOINTS_MAX;
   }
 
-  /** Whether all of them are there, in this organization. Archived ones are. */
+  /** Whether all ids exist in this organization, including archived ones. */
   async #exist(organizationId: string, scope: WebhookScope, ids: readonly string[]): Promise<boolean> {
     if (scope === "organization") return true;
     const { agents, projects, teams } = this.#dependencies.collections;
@@ -315,7 +315,7 @@ export class WebhookEndpoints {
   }
 }
 
-/** Fields that decide where events go, for the audit log. */
+/** Returns the audited fields: those that decide where events go. */
 const auditedFields = (endpoint: EndpointDocument) => ({
   name: endpoint.name,
   url: endpoint.url,

@@ -2,7 +2,7 @@ import type { EventDocument } from "../store/documents.ts";
 import { budgetView } from "../views/spend-limits.ts";
 import { agentView, approvalView, transactionView } from "../views/views.ts";
 
-/** Renders an event's data: records as they were, under their nouns, as the API shows them. */
+/** Renders an event's data: the records at that time, keyed by noun, in the API's form. */
 export function eventData({ _id, data }: EventDocument): object {
   const { agent, approval, authorization, budget, deposit, funding, payment, transaction } = data;
   const said = {

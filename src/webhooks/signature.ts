@@ -6,7 +6,7 @@ import { SECRET_PREFIX, svcSignature } from "./verify-webhook.ts";
 const SECRET_LENGTH_BYTES = 32;
 const MS_PER_SECOND = 1_000;
 
-/** A new signing secret: `whsec_` and the base64 of 32 random bytes. */
+/** Returns a new signing secret: `whsec_` and the base64 of 32 random bytes. */
 export function newWebhookSecret(randomBytes: (sizeBytes: number) => Uint8Array): string {
   const bytes = randomBytes(SECRET_LENGTH_BYTES);
   if (bytes.length !== SECRET_LENGTH_BYTES)
@@ -17,7 +17,7 @@ export function newWebhookSecret(randomBytes: (sizeBytes: number) => Uint8Array)
 export interface Signed {
   readonly deliveryId: string;
   readonly eventType: string;
-  /** To the letter as it is sent. */
+  /** The exact body sent. */
   readonly body: string;
   readonly at: Date;
   /** Newest first; two during a rotation. */
@@ -25,8 +25,8 @@ export interface Signed {
 }
 
 /**
- * The headers of a delivery that say what it is and prove whose. Each signature is given in two ways: as `Svc-Signature`,
- * and as Standard Webhooks has it, for receivers that use a library for that.
+ * Returns a delivery's headers, which identify it and prove its origin. Each signature is given twice: as
+ * `Svc-Signature`, and in the format of Standard Webhooks, for receivers that use its library.
  */
 export function signatureHeaders({
   at,
@@ -50,7 +50,7 @@ export function signatureHeaders({
   };
 }
 
-/** Standard Webhooks take the secret's bytes for the key, where `Svc-Signature` takes its letters. */
+/** Signs in the format of Standard Webhooks, whose key is the secret's decoded bytes; `Svc-Signature` uses its text. */
 function standardSignature(secret: string, signed: string): string {
   if (!secret.startsWith(SECRET_PREFIX)) throw new Error(`A webhook secret begins with ${SECRET_PREFIX}.`);
   const key = Buffer.from(secret.slice(SECRET_PREFIX.length), "base64");

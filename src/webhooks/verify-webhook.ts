@@ -1,23 +1,23 @@
 import { createHmac, timingSafeEqual } from "node:crypto";
 
 /**
- * Whether a webhook delivery is genuine, for those who receive them. This file is what the package gives out as
- * `agent-spending-control/webhooks`; it needs nothing but Node, so that it can also be copied into a receiver as it is.
+ * Verification of webhook deliveries, for their receivers. The package exports this file as
+ * `agent-spending-control/webhooks`; it needs nothing but Node, so it can also be copied into a receiver unchanged.
  */
 
 export const SECRET_PREFIX = "whsec_";
 
 /** Maximum difference between a delivery's timestamp and the receiver's clock. */
 const TOLERANCE_SECONDS = 300;
-/** A rotation signs twice. A longer list is no reason to compute any more. */
+/** A rotation signs twice. The limit bounds the computation for a longer list. */
 const SIGNATURES_MAX = 4;
-/** Seconds since 1970, in digits alone: what else parses as a number is not what was signed. */
+/** Seconds since 1970 as plain digits: other notations of a number are not what was signed. */
 const TIMESTAMP = /^[1-9][0-9]{0,11}$/;
 const MS_PER_SECOND = 1_000;
 
 /** The event in a delivery. */
 export interface WebhookEvent {
-  /** The delivery's id, the same however often it is sent. */
+  /** The delivery's id, the same for every attempt. */
   readonly id: string;
   readonly type: string;
   /** ISO 8601. */
@@ -33,40 +33,40 @@ export interface WebhookEvent {
 }
 
 export type Refused =
-  /** A header is missing, empty, or there more than once. */
+  /** A header is missing, empty, or repeated. */
   | "missing_header"
   | "bad_timestamp"
   | "too_old"
   | "too_new"
   /** No signature matches, or the headers name another id or type than the signed body. */
   | "bad_signature"
-  /** Signed, yet not an event. */
+  /** Correctly signed, but not an event. */
   | "malformed_body";
 
 export type Verified =
   { readonly ok: true; readonly event: WebhookEvent } | { readonly ok: false; readonly reason: Refused };
 
-/** Such as `Headers` of fetch. */
+/** For example `Headers` of fetch. */
 export interface HeaderReader {
   get(name: string): string | null;
 }
 
-/** Such as `request.headers` of node:http. */
+/** For example `request.headers` of node:http. */
 export type HeaderRecord = Readonly<Record<string, string | readonly string[] | undefined>>;
 
 export interface WebhookInput {
-  /** Body as received, before any parsing: one that was parsed and serialized again has another signature. */
+  /** Body as received, before any parsing: parsing and serializing it again would change the signature. */
   readonly rawBody: Uint8Array | string;
   readonly headers: HeaderReader | HeaderRecord;
-  /** The endpoint's, with its prefix; while receivers go over to a new one, both. */
+  /** The endpoint's secret, including its prefix; both secrets while receivers switch to a new one. */
   readonly secret: string | readonly string[];
   readonly now?: Date;
   readonly toleranceSeconds?: number;
 }
 
 /**
- * The event of a genuine delivery, or why it is refused. Throws only what the receiver has set up wrongly: a secret that is
- * missing (under an empty one any sender could sign), or a body that is neither bytes nor a string.
+ * Returns the event of a genuine delivery, or why the delivery is refused. Throws only for mistakes in the receiver's
+ * setup: a missing secret (with an empty one any sender could sign), or a body that is neither bytes nor a string.
  */
 export function verifyWebhook(input: WebhookInput): Verified {
   const { headers, now = new Date(), rawBody, toleranceSeconds = TOLERANCE_SECONDS } = input;
@@ -81,7 +81,7 @@ export function verifyWebhook(input: WebhookInput): Verified {
   if (!TIMESTAMP.test(timestamp)) return refused("bad_timestamp");
   const ageSeconds = Math.floor(now.getTime() / MS_PER_SECOND) - Number(timestamp);
   if (-ageSeconds > toleranceSeconds) return refused("too_new");
-  // Written this way round so that a clock or tolerance that is not a number refuses everything.
+  // Written this way so that a clock or tolerance that is not a number refuses everything.
   if (!(ageSeconds <= toleranceSeconds)) return refused("too_old");
 
   if (!isSigned(signature, secrets, timestamp, rawBody)) return refused("bad_signature");
@@ -112,10 +112,10 @@ function isSigned(
   timestamp: string,
   rawBody: Uint8Array | string,
 ): boolean {
-  // Several headers of one name come joined by a comma and a space. We send one, without white space.
+  // Repeated headers are joined by a comma and a space. The service sends one, without white space.
   if (/\s/.test(header)) return false;
   const given = header.split(",", SIGNATURES_MAX);
-  // All are computed and compared, whichever matches.
+  // All are computed and compared, whichever matches, so that the duration reveals nothing.
   const fits = secrets.flatMap((secret) => {
     const expected = svcSignature(secret, timestamp, rawBody);
     return given.map((each) => isSame(each, expected));
@@ -123,13 +123,13 @@ function isSigned(
   return fits.includes(true);
 }
 
-/** Compares in constant time. The lengths are no secret. */
+/** Compares in constant time. The lengths are not secret. */
 function isSame(given: string, expected: string): boolean {
   const [a, b] = [Buffer.from(given), Buffer.from(expected)];
   return a.length === b.length && timingSafeEqual(a, b);
 }
 
-/** The value of a header that is there exactly once; null otherwise. */
+/** Returns the value of a header that occurs exactly once, else null. */
 function only(headers: HeaderReader | HeaderRecord, name: string): string | null {
   const values = isReader(headers)
     ? [headers.get(name)]
@@ -144,7 +144,7 @@ function only(headers: HeaderReader | HeaderRecord, name: string): string | null
 const isReader = (headers: HeaderReader | HeaderRecord): headers is HeaderReader =>
   typeof headers["get"] === "function";
 
-/** Null: no event. Fields that it does not know are left out: later versions may have more. */
+/** Null if the body is not an event. Drops unknown fields, which later versions may add. */
 function parseEvent(rawBody: Uint8Array | string): WebhookEvent | null {
   const body = parseJson(rawBody);
   if (!isRecord(body)) return null;

@@ -26,9 +26,9 @@ import type { Sealer } from "../secrets/sealer.ts";
 import { SECRET_PURPOSE } from "./endpoints.ts";
 import { eventData } from "./event-data.ts";
 
-/** Interval of looks at the journal while this process has not written to it: others write, too. */
+/** Intervals of reading the journal while this process has not written to it: other processes write too. */
 const EVENTS_PAUSE_MS = { pauseMs: 250, pauseMaxMs: 1_000 };
-/** Interval of looks at the chain's blocks. */
+/** Interval of reading the chain's blocks. */
 const DEPOSITS_PAUSE_MS = { pauseMs: 1_000, pauseMaxMs: 1_000 };
 
 export interface WebhooksOptions {
@@ -42,15 +42,12 @@ export interface WebhooksOptions {
   readonly clock: () => Date;
   readonly logger: Logger;
   readonly metrics: Metrics;
-  /**
-   * Starts other work that another process left, together with each look for deliveries, and returns how much it was.
-   */
+  /** Starts other work left by another process, together with each sweep of deliveries; returns its amount. */
   readonly sweepOthers: () => Promise<number>;
   /** Null: nobody is mailed. */
   readonly noticeHeld: NoticeHeld | null;
 }
 
-/** Webhooks of a process, for all roles. */
 export interface Webhooks {
   readonly collections: WebhookCollections;
   readonly guard: GuardedFetch;
@@ -60,12 +57,12 @@ export interface Webhooks {
   readonly retentionDays: number;
   /** Announces an event in the journal. */
   nudge(): void;
-  /** The watches of this process end, so that other processes take over. */
+  /** Ends the watches of this process, so that other processes take over. */
   stopWatching(): void;
   close(): void;
 }
 
-/** Puts webhooks together. Throws `ConfigError` where the authorities that are to be trusted can't be read. */
+/** Assembles the webhooks of a process. Throws `ConfigError` if the trusted authorities cannot be read. */
 export async function openWebhooks(options: WebhooksOptions): Promise<Webhooks> {
   const { accessProofs, auditLog, clock, db, deposits, logger, metrics, sealer, settings, workflows } =
     options;
@@ -131,7 +128,7 @@ export async function openWebhooks(options: WebhooksOptions): Promise<Webhooks> 
   };
 }
 
-/** Returns the audit entry by which the owner learns that an endpoint was disabled, and why. */
+/** Returns the audit entry that tells the owner that an endpoint was disabled, and why. */
 function disabledEntry(endpoint: EndpointDocument) {
   const { _id, consecutiveFailures, disabled, organizationId } = endpoint;
   const { deliveryId = "", run = 0 } = disabled?.by ?? {};

@@ -1,12 +1,12 @@
 import { mapped } from "./components.ts";
 import { isSchema, type Schema } from "./fields.ts";
 
-/** Schemas of bodies in the forms that generators make usable clients of. */
+/** Schemas of bodies in forms from which generators make usable clients. */
 
 /**
- * A request's schema. A field that may be left out has no default, which generators take for a field that is always there, and may
- * be null where it is a list: generated clients send the lists that nobody has set, as null where that is permitted, otherwise
- * empty, which would be refused.
+ * Returns a request's schema. An optional field has no default, which generators take for a field that is always
+ * present. An optional list may be null: generated clients send unset lists as null if permitted, otherwise as empty
+ * lists, which would be refused.
  */
 export function asSent(schema: Schema): Schema {
   const { properties, required } = schema;
@@ -37,14 +37,14 @@ function sentField(field: Schema, isRequired: boolean): Schema {
   };
 }
 
-/** An answer's schema, which has room for the fields that a later version adds. Requests stay closed: unknown fields are refused. */
+/** Returns an answer's schema, open to later fields. Requests stay closed: unknown fields are refused. */
 export function asAnswered(schema: Schema): Schema {
   const { additionalProperties, ...rest } = schema;
   const isClosed = additionalProperties === undefined || additionalProperties === false;
   return { ...rest, ...partsOf(schema, asAnswered), ...(isClosed ? {} : { additionalProperties }) };
 }
 
-/** The schemas within one, changed. */
+/** Returns a schema's nested schemas, changed. */
 function partsOf(schema: Schema, change: (part: Schema) => Schema): Schema {
   const changed = (part: unknown): unknown => (isSchema(part) ? change(part) : part);
   const { items, properties } = schema;

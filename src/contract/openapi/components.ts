@@ -3,17 +3,17 @@ import { isSchema, type Schema } from "./fields.ts";
 export const COMPONENTS = "#/components/schemas/";
 
 /**
- * The schemas that an OpenAPI document refers to. Each schema that has a title is one of them, by that name: generators name types
- * after components.
+ * The schemas referenced by an OpenAPI document. Each schema with a title is one of them, under that name: generators
+ * name types after components.
  */
 export class Components {
   readonly #schemas = new Map<string, Schema>();
 
-  /** Throws where two different schemas have one name. */
+  /** Throws if two different schemas have one name. */
   add(name: string, schema: Schema): void {
     const known = this.#schemas.get(name);
     if (known !== undefined && JSON.stringify(known) !== JSON.stringify(schema)) {
-      throw new Error(`two different schemas are called ${name}`);
+      throw new Error(`two different schemas have the name ${name}`);
     }
     this.#schemas.set(name, schema);
   }
@@ -25,12 +25,12 @@ export class Components {
     return Object.fromEntries(this.#schemas);
   }
 
-  /** The schema with references in place of all titled schemas in it, itself included. */
+  /** Returns the schema with references in place of all titled schemas, including the schema itself. */
   named(given: Schema): Schema {
     const { description, title, ...schema } = this.#partsNamed(given);
     const place = description === undefined ? {} : { description };
     if (typeof title !== "string") return { ...place, ...schema };
-    // The description of a place, such as a field, is not the component's.
+    // A place's description, such as a field's, is not the component's.
     this.add(title, this.#withDiscriminator(schema));
     return { $ref: `${COMPONENTS}${title}`, ...place };
   }
@@ -53,7 +53,7 @@ export class Components {
     return isSchema(part) ? this.named(part) : part;
   }
 
-  /** A union of components with the field whose value tells them apart. */
+  /** Adds to a union of components the field whose value discriminates between them. */
   #withDiscriminator(schema: Schema): Schema {
     const { oneOf } = schema;
     if (!Array.isArray(oneOf)) return schema;
@@ -78,7 +78,7 @@ export const mapped = (fields: Schema, change: (field: unknown, name: string) =>
 
 const fieldsOf = ({ properties }: Schema): Schema => (isSchema(properties) ? properties : {});
 
-/** The few texts that a field may be. */
+/** Returns the constant texts allowed for a field. */
 function textsOf(field: unknown): readonly string[] {
   if (!isSchema(field)) return [];
   const { const: constant, enum: entries } = field;

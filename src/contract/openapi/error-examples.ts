@@ -2,7 +2,7 @@ import { ERRORS, type ErrorCode, type Refusal } from "../../domain/errors.ts";
 import { WAITS } from "./errors.ts";
 import { ADDRESS, EXAMPLE_ID } from "./glossary/notes.ts";
 
-/** Examples of each error, by code, with the extra fields that some have. */
+/** Examples of the extra fields of some errors, by code. */
 
 const MORE: Partial<
   Record<

@@ -1,9 +1,9 @@
 import { ERRORS, type ErrorCode } from "../../domain/errors.ts";
 import type { Access, ManagementAccess, Operation } from "../types.ts";
 
-/** Errors that an operation can answer, by status: its own, and those that follow from who may call it. */
+/** Errors of an operation by status: its own, and those that follow from its access. */
 
-/** Codes that any operation may answer. */
+/** Error codes of every operation. */
 const COMMON_ERRORS: readonly ErrorCode[] = [
   "VALIDATION_FAILED",
   "RATE_LIMITED",
@@ -11,13 +11,13 @@ const COMMON_ERRORS: readonly ErrorCode[] = [
   "INTERNAL",
 ];
 
-/** Codes of whatever takes cookies, or the secret of a link: for another host than the service's, or from another's page. */
+/** Error codes of operations with cookies or a link's secret: another host is named, or another site's page asks. */
 const BROWSER_ERRORS: readonly ErrorCode[] = ["ORIGIN_NOT_ALLOWED", "HOST_NOT_ALLOWED"];
 
-/** Codes of a body that cannot be read, whether the operation takes one or not. */
+/** Error codes of an unreadable body, whether or not the operation has one. */
 const BODY_ERRORS: readonly ErrorCode[] = ["PAYLOAD_TOO_LARGE", "UNSUPPORTED_MEDIA_TYPE"];
 
-/** Codes that come with a time to wait. */
+/** Error codes that come with a time to wait. */
 export const WAITS: ReadonlySet<ErrorCode> = new Set([
   "RATE_LIMITED",
   "DAILY_CREATE_LIMIT_REACHED",
@@ -29,7 +29,6 @@ export const WAITS: ReadonlySet<ErrorCode> = new Set([
   "SERVICE_UNAVAILABLE",
 ] as const);
 
-/** The codes of an operation by their status, `"404"`. */
 export function errorCodesOf(operation: Operation): ReadonlyMap<string, readonly ErrorCode[]> {
   const byStatus = new Map<string, ErrorCode[]>();
   const bodyErrors = operation.http?.method === "get" ? [] : BODY_ERRORS;
@@ -41,7 +40,7 @@ export function errorCodesOf(operation: Operation): ReadonlyMap<string, readonly
   return byStatus;
 }
 
-/** Codes with two statuses: 401 where they keep a person from signing in. */
+/** Error codes with two statuses: 401 if they prevent a sign-in. */
 const REFUSED_FACTORS: readonly ErrorCode[] = ["SECOND_FACTOR_INVALID", "PASSKEY_POSSIBLY_COPIED"];
 
 const statusOf = ({ access }: Operation, code: ErrorCode): number =>
@@ -55,7 +54,7 @@ function accessErrors(access: Access): ErrorCode[] {
   return [
     "UNAUTHORIZED",
     ...BROWSER_ERRORS,
-    // Any call with a paused agent's key.
+    // Possible for any call with a paused agent's key.
     "AGENT_PAUSED",
     "WRONG_CREDENTIAL",
     ...(access.beforeEnrolment === true ? [] : (["SECOND_FACTOR_ENROLMENT_REQUIRED"] as const)),
@@ -67,5 +66,5 @@ function accessErrors(access: Access): ErrorCode[] {
   ];
 }
 
-/** Whether its resource is in a container, so that it can be outside of the caller's binding. */
+/** Whether the subject is in a container, and so can be outside the caller's binding. */
 const lies = ({ subject }: ManagementAccess): boolean => subject !== "none" && subject !== "list";

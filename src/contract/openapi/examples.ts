@@ -1,16 +1,16 @@
 import { z } from "zod";
 
-/** Examples of requests and answers, put together from those of their fields, so that each field is shown one way everywhere. */
+/** Examples of requests and answers, composed of their fields' examples, so that a field looks the same everywhere. */
 
 type Schema = Readonly<Record<string, unknown>>;
 
-/** The schemas that others refer to, by what they are referred to as. */
+/** Returns the schema of a reference. */
 export type Resolve = (reference: string) => Schema;
 
 const isSchema = (value: unknown): value is Schema => schema.safeParse(value).success;
 const schema = z.record(z.string(), z.unknown());
 
-/** The example of a schema: its own, or one made of its parts'. */
+/** Returns a schema's own example, or one composed from its parts. */
 export function exampleOf(given: Schema, resolve: Resolve): unknown {
   const { $ref, const: constant, default: otherwise, examples } = given;
   if (Array.isArray(examples) && examples.length > 0) return examples[0];
@@ -24,7 +24,6 @@ export function exampleOf(given: Schema, resolve: Resolve): unknown {
   return madeUp(given, resolve);
 }
 
-/** The forms that a schema of several can take. */
 export const alternativesOf = (given: Schema): readonly Schema[] =>
   [given["oneOf"], given["anyOf"]].flatMap((forms) => (Array.isArray(forms) ? forms.filter(isSchema) : []));
 
@@ -51,7 +50,6 @@ interface Example {
   readonly value: unknown;
 }
 
-/** Examples for a body: one for each form that it can take. */
 export function examplesOf(given: Schema, resolve: Resolve): Readonly<Record<string, Example>> {
   const forms = alternativesOf(given);
   if (forms.length < 2) return { default: { value: exampleOf(given, resolve) } };

@@ -1,13 +1,13 @@
 import { GLOSSARY } from "./glossary/index.ts";
 import type { Note } from "./glossary/notes.ts";
 
-/** Puts into a schema what the glossary says of its fields, wherever it does not say it itself. */
+/** Adds the glossary's notes to a schema's fields, where the schema has none of its own. */
 
 export type Schema = Readonly<Record<string, unknown>>;
 
 /**
- * The schema with every field described and, where it holds one value, shown by an example. `owner`: whose fields these are,
- * a record, an operation or the field that holds them, since some names mean different things in different places.
+ * Returns the schema with every field described and single values shown by an example. `owner` is the record, operation
+ * or surrounding field, since some names mean different things in different places.
  */
 export function annotated(schema: Schema, owner: string): Schema {
   const { items, properties } = schema;
@@ -21,8 +21,8 @@ export function annotated(schema: Schema, owner: string): Schema {
 }
 
 /**
- * A parameter's schema and description. Its owner is the segment before it in the path, for an id that of what the path is about
- * (`agents.id`), and for a query's the first one.
+ * Returns a parameter's schema and description. The owner is the preceding path segment: for an id that of the path's
+ * subject (`agents.id`), for a query parameter the first segment.
  */
 export function annotatedParameter(schema: Schema, name: string, path: string): object {
   const [, , ...segments] = path.split("/");
@@ -49,7 +49,7 @@ function field(schema: Schema, owner: string, name: string): Schema {
   };
 }
 
-/** Neither made of other fields, nor one of a few values that are its examples themselves. */
+/** Whether the field is neither composed of other fields nor one of a few values, which are their own examples. */
 const holdsOneValue = (schema: Schema): boolean =>
   ["$ref", "const", "enum", "examples", "properties", "oneOf", "anyOf"].every((key) => !(key in schema)) &&
   !(

@@ -1,7 +1,7 @@
 import type { ErrorCode } from "../../domain/errors.ts";
 import { WAITS } from "./errors.ts";
 
-/** The headers of answers, each described once. */
+/** Headers of answers, each described once. */
 
 interface Header {
   readonly description: string;
@@ -78,24 +78,21 @@ const SOMEWHERE = {
 
 export type SomeHeader = keyof typeof SOMEWHERE;
 
-/** Headers of a status of which only some codes have a time to wait. */
+/** Header of a status of which only some codes have a time to wait. */
 const SOMETIMES = { ...SOMEWHERE["retry-after"], required: false } as const;
 const SOMETIMES_NAME = "retry-after-sometimes";
 
-/** Headers for `components.headers`. */
 export const HEADERS: Readonly<Record<string, Header>> = {
   ...EVERYWHERE,
   ...SOMEWHERE,
   [SOMETIMES_NAME]: SOMETIMES,
 };
 
-/** References to the headers of an answer: those of every one, and these. */
 export const headersWith = (...more: readonly SomeHeader[]): Readonly<Record<string, object>> =>
   Object.fromEntries(
     [...Object.keys(EVERYWHERE), ...more].map((name) => [name, { $ref: `#/components/headers/${name}` }]),
   );
 
-/** The headers of an error that is one of these. */
 export function headersOfErrors(
   status: string,
   codes: readonly ErrorCode[],

@@ -4,17 +4,17 @@ import type { HttpBinding, Operation } from "../types.ts";
 
 /**
  * Links from an answer to the operations that can follow it: from a created agent to the operations on it, from a
- * version to its change.
+ * version to the change that names it.
  */
 
-/** A link as OpenAPI has it: runtime expressions name the parts of the next call. */
+/** A link in OpenAPI's form: runtime expressions name the next call's parameters. */
 export interface Link {
   readonly operationId: OperationId;
   readonly description: string;
   readonly parameters: Readonly<Record<string, string>>;
 }
 
-/** A record as answers carry it: alone under one name, in lists under another; and where its operations are. */
+/** A record in answers: its name when alone, its name in lists, and the paths of its operations. */
 interface Linked {
   readonly one: string;
   readonly many: string;
@@ -41,13 +41,12 @@ const bound: readonly Bound[] = operationList.flatMap(([id, operation]) =>
   operation.http === null ? [] : [[id, operation, operation.http] as const],
 );
 
-/** Key of a link: its operation and parameters. Links with the same key are the same. */
+/** Returns a link's key: operation and parameters. Links with equal keys are equal. */
 export const keyOf = ({ operationId, parameters: { deliveryId, id } }: Link): string =>
   `${operationId}-by-${(deliveryId ?? id ?? "").replaceAll(/[^A-Za-z0-9]+/g, ".").replace(/^\./, "")}`;
 
 export const keyed = (link: Link): readonly [string, Link] => [keyOf(link), link];
 
-/** The links of an operation's successful answer. */
 export function linksOf(id: OperationId, operation: Operation): readonly Link[] {
   const { http, output } = operation;
   if (http === null || !(output instanceof z.ZodObject)) return [];
@@ -59,7 +58,7 @@ export function linksOf(id: OperationId, operation: Operation): readonly Link[] 
   ];
 }
 
-/** Returns links from one record, or the first of a list, to each operation on it alone. */
+/** Returns links from one record, or the first of a list, to each operation that needs only its id. */
 function recordLinks(from: OperationId, { many, one, paths }: Linked, fields: readonly string[]): Link[] {
   const place = fields.includes(one) ? `${one}/id` : fields.includes(many) ? `${many}/0/id` : null;
   if (place === null) return [];
@@ -75,7 +74,7 @@ function recordLinks(from: OperationId, { many, one, paths }: Linked, fields: re
     }));
 }
 
-/** A delivery lies under its endpoint, which the request has named. */
+/** Returns links to a delivery, which is under the endpoint named by the request. */
 function deliveryLinks(fields: readonly string[]): Link[] {
   const place = fields.includes("deliveries")
     ? "deliveries/0/id"

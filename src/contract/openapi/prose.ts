@@ -1,7 +1,5 @@
 import type { Operation } from "../types.ts";
 
-/** Prose of the document. */
-
 export const INTRODUCTION = `AI agents that spend real money, under control. Each agent has a wallet, a policy and at most one key; a payment that the policy
 does not approve automatically waits for a person.
 
@@ -34,7 +32,7 @@ answered wherever \`GET\` is, and \`OPTIONS\` by 204 with \`Allow\`. There is no
 Every response carries the caller's rate limit: \`x-ratelimit-limit\`, \`x-ratelimit-remaining\`, \`x-ratelimit-reset\`. Beyond the limit it is 429 \`RATE_LIMITED\` with
 \`retry-after\`.`;
 
-/** Subjects of the groups of operations, in reading order. */
+/** Descriptions of the groups of operations, in reading order. */
 export const TAGS: Readonly<Record<Operation["tag"], string>> = {
   Authentication: "Signing in and out, second factors, step-up, sessions.",
   Organization: "The caller's organization and its settings.",

@@ -2,7 +2,7 @@ import type { OpenApiDocument } from "../openapi.ts";
 import { mapped } from "./components.ts";
 import { isSchema, type Schema } from "./fields.ts";
 
-/** The document as OpenAPI 3.0.3 has it, for tools that do not read 3.1: the same operations and the same schemas. */
+/** Returns the document as OpenAPI 3.0.3, for tools that do not read 3.1: the same operations and schemas. */
 export function openApi30(document: OpenApiDocument): Schema {
   const { components, openapi: _version, ...rest } = document;
   const { schemas, ...others } = components;
@@ -16,7 +16,7 @@ export function openApi30(document: OpenApiDocument): Schema {
   };
 }
 
-/** Converts everything that is not a schema; the differences are below the keys named here. */
+/** Converts everything that is not a schema. The conversion's differences are under the keys named here. */
 function converted(value: unknown, key: string): unknown {
   if (key === "schema") return schemaOf(value);
   // In 3.0 only OAuth schemes have scopes; the operation's description names the scope.
@@ -26,7 +26,7 @@ function converted(value: unknown, key: string): unknown {
   return isSchema(value) ? mapped(value, converted) : value;
 }
 
-/** A schema without what came with JSON Schema 2020-12: lists of types, `const`, lists of examples, keywords beside `$ref`. */
+/** Returns a schema without lists of types, `const`, lists of examples and keywords beside `$ref`, which 3.0 lacks. */
 function schemaOf(given: unknown): unknown {
   if (!isSchema(given)) return given;
   const { $ref, const: constant, examples, ...schema } = given;
@@ -41,7 +41,7 @@ function schemaOf(given: unknown): unknown {
   };
 }
 
-/** Null, which 3.1 has as a type, as the keyword `nullable` beside the other type. */
+/** Replaces null, a type in 3.1, by the keyword `nullable`. */
 function withoutNull(schema: Schema): Schema {
   const { anyOf, type, ...rest } = schema;
   if (Array.isArray(type)) {

@@ -23,7 +23,7 @@ import type { PersonRequirements } from "../types.ts";
 const params = z.strictObject({ id: uuid });
 const answer = z.strictObject({ agent });
 
-/** Only people, with a step-up, have the treasury's money moved. */
+/** Only people, with a step-up, may have the treasury's money moved. */
 const byPeopleIf = (isTarget: (sent: unknown) => boolean) => {
   const withTarget = z.object({ walletTargetCents: z.unknown().refine(isTarget) });
   const requirementsOf = (body: unknown): PersonRequirements | null =>
@@ -44,7 +44,6 @@ export const createAgentBody = z.strictObject({
   idempotencyKey: idempotencyKey.optional(),
 });
 
-/** `mcpConfigBlock`: what an MCP client is configured with. */
 export const mcpConfigBlock = z.strictObject({
   mcpServers: z.strictObject({
     "agent-spending-control": z.strictObject({
@@ -200,7 +199,7 @@ export const fundAgent = define({
   errors: ["NOT_FOUND", "AGENT_ARCHIVED", "IDEMPOTENCY_KEY_REUSED"],
 });
 
-/** The policy as people see it, with what keeps the wallet funded. */
+/** The policy as shown to people, including the balance at which the wallet is kept. */
 const fundedPolicy = budgetPolicy.extend({ walletTargetCents: paymentCents.nullable() });
 
 export const getAgentBudgetPolicy = define({

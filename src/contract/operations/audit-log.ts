@@ -7,7 +7,6 @@ import { auditEntry, auditName, listOf } from "../records.ts";
 /** Form of ids and of action names. */
 const named = z.string().regex(/^[A-Za-z0-9_-]{1,100}$/);
 
-/** Filters: actor, resource, action and time. */
 const filters = {
   actor: named.optional().meta({ description: "The id of a user, a key or an agent." }),
   resource: named.optional().meta({ description: "The id of the resource." }),
@@ -17,7 +16,7 @@ const filters = {
   to: timestamp.optional().meta({ description: "Before this time." }),
 };
 
-/** An auditor reads what everybody did, too. */
+/** Auditors may also read what everybody did. */
 const readsAll = { ...person({ role: "admin" }), orAuditor: true } as const;
 
 export const listAuditLog = define({

@@ -5,7 +5,7 @@ import { email, name, newPassword, secretToken, text, timestamp, uuid } from "..
 import { organization, secondFactorEnrolment, session, user } from "../records.ts";
 import { authenticationResponse } from "../webauthn.ts";
 
-/** Digits as authenticator apps show them, also in groups. */
+/** Digits in the form shown by authenticator apps, possibly in groups. */
 const code = z
   .string()
   .max(32)

@@ -7,14 +7,14 @@ import { changes, managementTool } from "../tools.ts";
 
 const params = z.strictObject({ id: uuid });
 
-/** Children that one request can name: a project has no more live agents. */
+/** Maximum children named by one request: a project has no more live agents. */
 const CHILDREN_MAX = 10_000;
 
 const capCents = cents.nullable().meta({
   description: "What all agents together may reserve and spend; null: no cap. Required.",
 });
 
-/** A sum over agents may be above what one amount can be. */
+/** A sum over agents may exceed the maximum of one amount. */
 const sumCents = z.int().min(0);
 
 const usage = z.strictObject({
@@ -27,7 +27,7 @@ const usage = z.strictObject({
 const teamCap = z.strictObject({ teamId: uuid, capCents });
 const agentBudget = z.strictObject({ agentId: uuid, budgetCents: cents });
 
-/** Left out, they stay: clients that do not know them must not remove them. */
+/** Omitted limits stay, so that clients that do not know them do not remove them. */
 const limits = { spendLimits: spendLimitsAsRead.optional() };
 
 const projectBudget = z.strictObject({

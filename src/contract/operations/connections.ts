@@ -5,7 +5,7 @@ import { choices, timestamp, uuid } from "../primitives.ts";
 import { keySummary } from "../records.ts";
 import { AGENT_TOOLS } from "../tool-names.ts";
 
-/** People connect MCP clients by OAuth: a client asks, and a person decides on the page `/connect/:id`. */
+/** OAuth connections of MCP clients: a client asks, and a person decides on the page `/connect/:id`. */
 
 const keyId = z.string().regex(/^akey_[0-9A-HJKMNP-TV-Z]{26}$/);
 const connectionId = z

@@ -17,7 +17,7 @@ import type { ManagementAccess, PersonRequirements, Role } from "../types.ts";
 const role = z.enum(["owner", "admin", "member", "auditor"]);
 const params = z.strictObject({ id: uuid });
 
-/** Projects or teams that one member can be bound to. */
+/** Maximum projects or teams to which one member can be bound. */
 const BOUND_MAX = 20;
 
 const memberBinding = z
@@ -29,7 +29,7 @@ const memberBinding = z
   ])
   .meta({ title: "MemberBinding" });
 
-/** Whether organization keys outlive their creator. */
+/** Whether organization keys outlive their creator's membership. */
 const leaving = z.strictObject({ keepKeys: z.enum(["true", "false"]).optional() });
 
 const inviteId = z.string().regex(/^inv_[0-9A-HJKMNP-TV-Z]{26}$/);
@@ -59,7 +59,7 @@ const canBeBound = (given: GivenRights): boolean =>
 
 const rank = z.object({ role });
 
-/** Only an owner invites owners; a role above member needs step-up. */
+/** Only an owner may invite owners; inviting an admin or owner needs a step-up. */
 function inviteRequirements(body: unknown): PersonRequirements | null {
   const parsed = rank.safeParse(body);
   if (!parsed.success || parsed.data.role === "member" || parsed.data.role === "auditor") return null;

@@ -58,7 +58,7 @@ const ofOwners = z.union([
   z.object({ requireSecondFactor: z.boolean() }),
 ]);
 
-/** Name and time zone decide nothing; everything else is for an owner. */
+/** Owners and admins may change name and time zone, which decide nothing; only owners may change the rest. */
 const settingsRequirements = (body: unknown): PersonRequirements | null =>
   ofOwners.safeParse(body).success ? { role: "owner", stepUp: true } : null;
 

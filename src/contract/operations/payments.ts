@@ -178,7 +178,7 @@ export const cancelPayment = define({
   tool: tool(
     "cancel_payment",
     "Cancel a payment on hold",
-    // Cancelling twice is refused, and changes nothing more.
+    // Cancelling again is refused, and changes nothing more.
     { readOnly: false, destructive: true, idempotent: true, openWorld: false },
     "transactionId",
   ),

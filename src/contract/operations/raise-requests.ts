@@ -36,7 +36,7 @@ const asked = {
   resolvedAt: timestamp.nullable(),
 };
 
-/** As its agent sees it: the limits of others stay unknown. */
+/** A raise request as shown to its agent, without the limits of others. */
 const ownRaiseRequest = z.strictObject({
   ...asked,
   shortfalls: z.array(lackingLimit).meta({ description: "All limits that had no room for the amount." }),

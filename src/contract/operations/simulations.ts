@@ -11,7 +11,7 @@ import { setProjectCalendar } from "./calendar.ts";
 
 const params = z.strictObject({ id: uuid });
 
-/** The body of a write without its version, and the range. */
+/** The body of a write without its version, with the range. */
 const withRange = <S extends z.core.$ZodLooseShape>(fields: S) => z.strictObject({ ...fields, range });
 const withoutVersion = <S extends { readonly version: z.ZodType }>({ version: _version, ...fields }: S) =>
   fields;
@@ -19,7 +19,7 @@ const withoutVersion = <S extends { readonly version: z.ZodType }>({ version: _v
 const lists = withRange(withoutVersion(restrictions.shape));
 const rules = withRange({ rules: rulesAsSent });
 
-/** Fields of all of them: nothing is changed, so no step-up is asked for. */
+/** Fields shared by all simulations. Nothing is changed, so no step-up is required. */
 const SIMULATES = {
   description:
     "Judges the payments of the last `range` days once more, as if this had been in force, and answers which would have been " +

@@ -50,7 +50,9 @@ const url = z
 
 const scopeType = z.enum(WEBHOOK_SCOPES);
 
-/** Checks that the ids fit the scope; a body with only one of the two is checked against the endpoint's other one. */
+/**
+ * Whether the ids fit the scope. A body with only one of the two is checked against the endpoint's stored other one.
+ */
 export const fitsScope = ({
   scopeIds: ids = [],
   scopeType: scope = "organization",

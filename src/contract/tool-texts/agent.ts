@@ -2,7 +2,7 @@ import type { AgentTool } from "../tool-names.ts";
 import { PAGED, PAGING, STATUSES } from "./shared.ts";
 import type { ToolText } from "./types.ts";
 
-/** The tools of the agent toolset as the model reads them that spends. */
+/** Texts of the agent toolset, for a model that spends. */
 
 const HELD =
   "`pending` with an approval: not paid yet. A person decides at approvalUrl, until approval.expiresAt (by " +
@@ -30,7 +30,7 @@ const RECIPIENT =
 const WAIT =
   "How long the answer may wait while the payment is `pending`, for a person's decision and its end.";
 
-/** Arguments of both ways to pay. */
+/** Arguments shared by both payment tools. */
 const PAYING = {
   amountCents: AMOUNT,
   currency: CURRENCY,
@@ -50,7 +50,7 @@ const PAYMENT = {
   raise: "",
 } as const;
 
-/** The fields of the answer of a tool that pays. */
+/** Result fields of the tools that pay. */
 const PAID = {
   ...PAYMENT,
   replayed: "",

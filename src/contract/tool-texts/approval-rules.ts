@@ -2,7 +2,7 @@ import type { ManagementTool } from "../tool-names.ts";
 import { IDS } from "./shared.ts";
 import type { ToolText } from "./types.ts";
 
-/** The approval rules of projects and teams. What the fields of a rule are is said where they are defined. */
+/** Approval rules of projects and teams. A rule's fields are described at their definition. */
 
 type RuleTool = Extract<ManagementTool, `${"get" | "set"}_${"project" | "team"}_approval_rules`>;
 

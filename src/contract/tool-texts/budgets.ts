@@ -2,7 +2,7 @@ import type { ManagementTool } from "../tool-names.ts";
 import { IDS } from "./shared.ts";
 import type { ToolText } from "./types.ts";
 
-/** The budgets of projects and teams: a cap, and what its children may have. */
+/** Budgets of projects and teams: a cap, and limits for the children. */
 
 type BudgetTool = Extract<ManagementTool, `${"get" | "set"}_${"project" | "team"}_budget`>;
 
@@ -13,7 +13,6 @@ const USAGE = {
   "usage.remainingCents": "null: no cap",
 } as const;
 
-/** Limits by period, as they are set. */
 const SPEND_LIMITS = {
   spendLimits: "Limits by period, each once; left out: they stay, []: none.",
   "spendLimits.period": "By the project's calendar.",
@@ -40,7 +39,6 @@ const TEAM_RESULTS = {
   ...USAGE,
 } as const;
 
-/** Describes the replacement of a budget. */
 const replaces = (read: string, children: string): string =>
   `Replaces the whole budget: call ${read}, change what you mean to change, and send all of it back, each of the ` +
   `${children} that you read included, with the version that you read. It is in force once it is answered. A cap below what is used stops further payments and reverses nothing. If it is refused as outdated: call ${read} again and decide again. `;

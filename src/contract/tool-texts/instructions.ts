@@ -1,4 +1,4 @@
-/** The instructions that a model gets for a toolset before its tools: what holds for all of them. */
+/** Instructions that a model gets before a toolset's tools, for all of them. */
 export const INSTRUCTIONS = {
   agent:
     "You spend your organization's money, within limits that people set and you cannot change. Amounts are " +

@@ -4,14 +4,14 @@ import { BUDGET_TOOLS } from "./budgets.ts";
 import { IDS, PAGED, PAGING, STATUSES } from "./shared.ts";
 import type { ToolText } from "./types.ts";
 
-/** The tools of the management toolset as the model reads them that provisions and supervises agents. */
+/** Texts of the management toolset, for a model that provisions and supervises agents. */
 
 const CREATE_KEY =
   "A new random value (a UUID) for each create, stored before the call; the same one only to repeat a call.";
 const CREATED_ONCE =
   "After a time-out or an unclear answer repeat the call with the same idempotencyKey and arguments: nothing is created twice.";
 
-/** Limits as they are set; what leaving one out means differs. */
+/** Limits in a write; the meaning of omitting one differs. */
 const LIMITS = {
   budgetCents: "The agent's lifetime budget, in cents: 5000 is 50.00 USD.",
   autoApprovalThresholdCents:

@@ -3,8 +3,8 @@ import type { AgentTool, Toolset, ManagementTool } from "../tool-names.ts";
 import type { RefusalText } from "./types.ts";
 
 /**
- * Refusals in the words of a toolset, with the model's next step. A tool's own text precedes its toolset's, and that
- * precedes the shared text; each may replace one half.
+ * Refusals in a toolset's terms, with the model's next step. A tool's own text takes precedence over its toolset's,
+ * which takes precedence over the shared one; each may replace one half.
  */
 
 type Texts = Readonly<Partial<Record<ErrorCode, Partial<RefusalText>>>>;
@@ -91,7 +91,7 @@ const AGENT: Texts = {
   },
 };
 
-/** Whether it was made is unknown; the same key finds it out. */
+/** Refusals of payments whose outcome is unknown; the same key finds it out. */
 const PAYS: Texts = {
   SERVICE_UNAVAILABLE: {
     what: "A part of the service can't be reached just now; whether the payment was made is not known yet.",
@@ -185,7 +185,7 @@ const MANAGEMENT: Texts = {
   },
 };
 
-/** Budgets and rules of a kind of container, whose own tools show what there is. */
+/** Returns the refusals for budgets and rules of a kind of container, whose own tools read them. */
 function containerTexts(noun: "project" | "team"): Texts {
   const children = noun === "project" ? "team" : "agent";
   const readBudget = `Call get_${noun}_budget`;
@@ -215,7 +215,7 @@ function containerTexts(noun: "project" | "team"): Texts {
   };
 }
 
-/** After an unknown outcome the model reads the record again. */
+/** Returns the refusals of a replacement: after an unknown outcome the model reads the record again. */
 const replaced = (read: string): Texts => ({
   SERVICE_UNAVAILABLE: {
     what: "A part of the service can't be reached just now; whether the change was made is not known yet.",
@@ -304,7 +304,6 @@ const TOOLS: Readonly<Partial<Record<AgentTool | ManagementTool, Texts>>> = {
 
 const TOOLSETS: Readonly<Record<Toolset, Texts>> = { agent: AGENT, management: MANAGEMENT };
 
-/** Returns the refusal's text for a model of the toolset; null if there is none. */
 export function refusalText(toolset: Toolset, tool: string, code: ErrorCode): RefusalText | null {
   const own = Object.entries(TOOLS).find(([name]) => name === tool)?.[1];
   const { next, what } = { ...BOTH[code], ...TOOLSETS[toolset][code], ...own?.[code] };

@@ -1,4 +1,3 @@
-/** A call that the network refuses. */
 export class CallRefused extends Error {
   override readonly name = "CallRefused";
   readonly httpStatus: number;

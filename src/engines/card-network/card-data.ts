@@ -1,17 +1,16 @@
 import { createHash } from "node:crypto";
 
-/** Numbers that the simulated issuer gives out begin with these digits, and no others are searched for after test runs. */
+/** First digits of the simulated issuer's card numbers; searches after test runs look only for these. */
 export const SIMULATED_BIN = "40000099";
 const CODE_DIGITS = 3;
 
-/** Number, expiry and code, as the card shows them to its holder. */
 export interface CardData {
   readonly number: string;
   readonly code: string;
   readonly expiry: string;
 }
 
-/** Number, code and expiry of a card: kept nowhere, and the same each time. */
+/** Returns a card's number, code and expiry. Derived, so stored nowhere and the same each time. */
 export function cardDataOf(accountId: string, cardId: string): CardData {
   const digits = BigInt(
     `0x${createHash("sha256").update(`${accountId}/${cardId}`).digest("hex")}`,
@@ -21,11 +20,10 @@ export function cardDataOf(accountId: string, cardId: string): CardData {
   return { number: `${body}${checkDigitOf(body)}`, code, expiry: "12 / 34" };
 }
 
-/** Whether a number ends with its check digit. */
 export const hasCheckDigit = (number: string): boolean =>
   number.endsWith(String(checkDigitOf(number.slice(0, -1))));
 
-/** Luhn's. */
+/** Luhn's algorithm. */
 function checkDigitOf(body: string): number {
   const sum = Array.from(body, Number)
     .toReversed()

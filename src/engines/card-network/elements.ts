@@ -18,7 +18,7 @@ interface EphemeralKey extends Stored {
 
 const digestOf = (secret: string): string => createHash("sha256").update(secret).digest("hex");
 
-/** Makes a key for the browser that has made the nonce; its secret is told once. */
+/** Creates a key for the browser that made the nonce; its secret is returned only once. */
 export function makeEphemeralKey(network: CardNetwork, cardId: string, nonce: string) {
   network.get<Card>("issuing.card", cardId);
   const { created, id } = network.fresh("ephkey");
@@ -37,7 +37,7 @@ export function makeEphemeralKey(network: CardNetwork, cardId: string, nonce: st
 
 const asked = z.object({ card: z.string(), key: z.string(), nonce: z.string() });
 
-/** Number, code and expiry, for a frame that has key and nonce of the card. */
+/** Returns number, code and expiry for a frame that has the card's key and nonce. */
 export function revealedCard(body: string, networkOf: (accountId: string) => CardNetwork) {
   const { card, key, nonce } = asked.parse(JSON.parse(body));
   const [, accountId = ""] = SECRET.exec(key) ?? [];
@@ -49,7 +49,7 @@ export function revealedCard(body: string, networkOf: (accountId: string) => Car
     found.cardId === card &&
     found.nonceDigest === digestOf(nonce) &&
     found.expires > Date.now() / 1_000;
-  if (!isGood) throw new CallRefused("The ephemeral key is not good.", 401, "api_key_invalid");
+  if (!isGood) throw new CallRefused("The ephemeral key is invalid.", 401, "api_key_invalid");
   return cardDataOf(accountId, card);
 }
 
@@ -58,7 +58,7 @@ export interface Served {
   readonly text: string;
 }
 
-/** The part of Stripe.js that shows cards: each element is a frame of the network's own origin. */
+/** The part of Stripe.js that shows cards. Each element is a frame of the network's own origin. */
 const SCRIPT = `"use strict";
 (() => {
   const { origin } = new URL(document.currentScript.src);

@@ -18,14 +18,14 @@ export interface CardNetworkEngineOptions {
 
 export const cardNetworkFolder = (dataDir: string): string => path.join(dataDir, "card-network");
 
-/** Whether the environment asks for the simulated card network. Throws EngineError CONFIG for any other. */
+/** Whether the environment asks for the simulated card network. Throws EngineError CONFIG for any other value. */
 export function isCardNetworkWanted(env: NodeJS.ProcessEnv): boolean {
   const wanted = env["CARD_ISSUER"] ?? "";
   if (wanted === "" || wanted === "simulator") return wanted !== "";
-  throw new EngineError("CONFIG", "CARD_ISSUER is not simulator, which is all that can be started.");
+  throw new EngineError("CONFIG", "CARD_ISSUER must be empty or simulator.");
 }
 
-/** The simulated card network on loopback; ready once it answers. */
+/** The simulated card network on loopback. Ready once it answers. */
 export const cardNetworkSpec = ({ dataDir, env, logFile, port }: CardNetworkEngineOptions): EngineSpec => ({
   name: "card-network",
   binary: process.execPath,
@@ -43,7 +43,7 @@ export const cardNetworkSpec = ({ dataDir, env, logFile, port }: CardNetworkEngi
   async ready(signal) {
     for (;;) {
       const answer = await fetch(`http://${LOOPBACK}:${port}/v1/account`, { signal }).catch(() => null);
-      // It answers only those who have a key.
+      // Without a key the network answers 401.
       if (answer?.status === 401) return;
       signal.throwIfAborted();
       await sleep(POLL_INTERVAL_MS);

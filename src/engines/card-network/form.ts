@@ -1,4 +1,4 @@
-/** Fields of a form; nested ones as in `a[b][0]=1`, lists too. */
+/** Fields of a form, including nested fields and lists as in `a[b][0]=1`. */
 export interface Fields {
   readonly [name: string]: string | Fields;
 }
@@ -24,7 +24,7 @@ export function fieldsOf(form: string): Fields {
   return fields;
 }
 
-/** Of a list, its items; of anything else nothing. */
+/** Returns a list's items; empty for anything else. */
 export const itemsOf = (value: string | Fields | undefined): readonly (string | Fields)[] =>
   typeof value === "object" ? Object.values(value) : [];
 

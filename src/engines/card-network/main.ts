@@ -4,7 +4,7 @@ import { startCardNetwork } from "./server.ts";
 
 const OWNER_ONLY_FOLDER = 0o700;
 
-/** The simulated card network as a process of its own. */
+/** The simulated card network as a separate process. */
 const { values } = parseArgs({
   options: {
     port: { type: "string", default: "0" },

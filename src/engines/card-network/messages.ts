@@ -8,7 +8,7 @@ const DELIVERIES_MAX = 6;
 const BACKOFF_MS = 500;
 const decisionSchema = z.object({ approved: z.boolean() });
 
-/** Signature as Stripe's, over the letters that are sent. */
+/** Returns headers with a signature in Stripe's format over the exact body sent. */
 function signed(body: string, secret: string): Record<string, string> {
   const timestamp = Math.floor(Date.now() / 1_000);
   const v1 = createHmac("sha256", secret).update(`${timestamp}.${body}`).digest("hex");
@@ -21,7 +21,7 @@ const post = (url: string, secret: string, event: NetworkEvent, timeoutMs: numbe
   return fetch(url, { method: "POST", headers: signed(body, secret), body, signal, redirect: "manual" });
 };
 
-/** The network's messages, with the faults that the settings ask for. */
+/** The network's messages, with the configured faults. */
 export class NetworkMessages {
   readonly #random: () => number;
   readonly #endpoints: () => readonly Endpoint[];
@@ -32,7 +32,7 @@ export class NetworkMessages {
     this.#endpoints = endpoints;
   }
 
-  /** Asks for a decision, and decides alone where no usable answer comes in time. */
+  /** Asks for a decision; the network decides itself if no usable answer arrives in time. */
   async ask(request: NetworkEvent, settings: Settings): Promise<Decision> {
     const { answerTimeoutMs, answersLost, authorizationSecret, authorizationUrl, requestsDoubled } = settings;
     if (authorizationUrl === null) return { approved: true, reason: "card_active" };
@@ -69,7 +69,7 @@ export class NetworkMessages {
     }
   }
 
-  /** Resolves once nothing is under way. */
+  /** Resolves once no message is in flight. */
   async settled(): Promise<void> {
     while (this.#underWay.size > 0) await Promise.allSettled(this.#underWay);
   }

@@ -23,7 +23,7 @@ type Moved = Omit<Transaction, keyof Stored | "currency" | "dispute" | "livemode
 
 const refused = (reason: string): Decision => ({ approved: false, reason });
 export interface NetworkDependencies {
-  /** The account. */
+  /** Id of the account. */
   readonly id: string;
   readonly store: ObjectStore;
   /** Epoch milliseconds. */
@@ -34,8 +34,9 @@ export interface NetworkDependencies {
 }
 
 /**
- * A card network with its issuer and its merchants: it keeps books of its own, asks before it authorizes, and does all that merchants
- * do. Its totals are counted with each action, apart from the objects that it shows, so that the two can be compared.
+ * A card network with its issuer and its merchants. It keeps its own books, asks before it authorizes, and performs
+ * every merchant action. Totals are counted with each action, separately from the objects it shows, so that the two can
+ * be compared.
  */
 export class CardNetwork {
   readonly store: ObjectStore;
@@ -58,9 +59,9 @@ export class CardNetwork {
     return this.store.put({ ...this.settings, ...changes });
   }
 
-  /** An id of this kind that no earlier one has, and the time. */
+  /** Returns a new id of this kind, and the time. */
   fresh(prefix: string): { readonly id: string; readonly created: number } {
-    // No two accounts share an id, as at an issuer.
+    // The account's part keeps ids unique across accounts, as at an issuer.
     const id = `${prefix}_sim${this.id.slice(-8)}${String(this.store.nextNumber()).padStart(8, "0")}`;
     return { id, created: this.#now };
   }
@@ -75,7 +76,6 @@ export class CardNetwork {
     throw new CallRefused(`No such ${object}: '${id}'`, 404, "resource_missing");
   }
 
-  /** Cents that can be authorized. */
   get availableCents(): number {
     return this.store
       .all<Totals>("simulator.totals")
@@ -119,7 +119,6 @@ export class CardNetwork {
     return this.store.put({ ...made, ...fixed, secret: `whsec_simulator_${made.id}`, ...given });
   }
 
-  /** Money for authorizations. */
   topUp(amountCents: number): Stored {
     this.configure({ fundedCents: this.settings.fundedCents + amountCents });
     const topup = {
@@ -157,12 +156,12 @@ export class CardNetwork {
     return this.#request(this.#open(id), amount);
   }
 
-  /** `close` as Stripe's test helpers have it: no further capture is expected. */
+  /** Captures from an authorization. `close` as in Stripe's test helpers: no further capture is expected. */
   capture(id: string, amount: number | null, close: boolean): Authorization {
     return this.#capture(this.#open(id), amount, close);
   }
 
-  /** A capture that comes once the authorization has ended, of any amount. */
+  /** Captures any amount after the authorization has ended. */
   captureLate(id: string, amount: number): Authorization {
     return this.#capture(this.get<Authorization>("issuing.authorization", id), amount, true);
   }
@@ -195,7 +194,6 @@ export class CardNetwork {
     return this.#credit(this.get<Card>("issuing.card", cardId).id, null, amount, merchant);
   }
 
-  /** Takes a refund back. */
   reverseRefund(transactionId: string): Transaction {
     const { amount, authorization, card, merchant_data, type } = this.get<Transaction>(
       "issuing.transaction",
@@ -253,7 +251,7 @@ export class CardNetwork {
     return this.#changedDispute({ ...found, status: "submitted" }, "issuing_dispute.submitted");
   }
 
-  /** `credit`: the network lends the amount until it has decided. */
+  /** Advances a dispute. `credit`: the network lends the amount until it has decided. */
   endDispute(id: string, end: "credit" | "lost" | "won"): Dispute {
     const found = this.get<Dispute>("issuing.dispute", id);
     if (found.status !== "submitted") throw new CallRefused("The dispute is not under way.");
@@ -287,7 +285,7 @@ export class CardNetwork {
       pending_request: asked,
     };
     const answer = this.#ownDecision(pending, amount) ?? (await this.#asked(pending));
-    // Another request or a capture may have come meanwhile.
+    // Another request or a capture may have arrived meanwhile.
     const objection = answer.approved ? this.#ownDecision(pending, amount) : null;
     const decision = objection?.approved === false ? objection : answer;
     const found = this.get<Authorization>("issuing.authorization", before.id);
@@ -307,7 +305,7 @@ export class CardNetwork {
     return this.#updated(next, isFirst ? "issuing_authorization.created" : undefined);
   }
 
-  /** Null: the owner of the card is to be asked. */
+  /** Returns the network's own decision; null if the owner of the card has to be asked. */
   #ownDecision(pending: Authorization, amount: number): Decision | null {
     const card = this.get<Card>("issuing.card", pending.card.id);
     if (card.status !== "active")
@@ -376,7 +374,7 @@ export class CardNetwork {
     return made;
   }
 
-  /** Also where its authorization shows it. */
+  /** Stores a transaction, also in its authorization. */
   #put(transaction: Transaction): Transaction {
     const { authorization, id } = transaction;
     const of =

@@ -16,7 +16,7 @@ import type {
 } from "./shapes.ts";
 
 const PAGE_MAX = 100;
-/** Codes of categories; Stripe has all of them. */
+/** Codes of some merchant categories; Stripe has all of them. */
 const CODES: Readonly<Record<string, string>> = {
   airlines_air_carriers: "4511",
   betting_casino_gambling: "7995",
@@ -72,7 +72,7 @@ function statusOf(fields: Fields): Card["status"] {
   throw new CallRefused("Invalid status");
 }
 
-/** One page, the newest first, of those that fit. */
+/** Returns one page of the matching items, newest first. */
 function page<T extends Stored>(
   all: readonly T[],
   { created, limit, starting_after: after }: Fields,
@@ -95,7 +95,7 @@ const isOfCard = ({ card }: Fields, id: string): boolean => is(card, id);
 const is = (wanted: string | Fields | undefined, value: string): boolean =>
   wanted === undefined || wanted === value;
 
-/** The calls of Stripe's API that the service uses, and those by which a merchant and a network are played. */
+/** The calls of Stripe's API that the service uses, and those that play a merchant and a network. */
 const ROUTES: readonly Route[] = [
   [
     "GET",
@@ -212,7 +212,7 @@ const ROUTES: readonly Route[] = [
   [
     "GET",
     /^\/v1\/webhook_endpoints$/,
-    // A secret is told once only.
+    // A secret is returned only on creation.
     ({ fields, network }) =>
       page(
         network.store.all<Endpoint>("webhook_endpoint").map(({ secret: _secret, ...rest }) => rest),
@@ -304,7 +304,7 @@ const ROUTES: readonly Route[] = [
   ["POST", /^\/simulator\/settings$/, configure],
 ];
 
-/** Number and code only if they are asked for. */
+/** Returns a card; number and code only if requested. */
 function readCard({ fields, id, network }: Call) {
   const card = network.get<Card>("issuing.card", id);
   const expanded = itemsOf(fields["expand"]);
@@ -361,7 +361,7 @@ function configure({ fields, network }: Call) {
   });
 }
 
-/** Answers a call; null: there is no such path. Throws `CallRefused`. */
+/** Answers a call; null if the path is unknown. Throws `CallRefused`. */
 export async function answerCall(
   network: CardNetwork,
   method: string,

@@ -14,30 +14,30 @@ const BODY_MAX_BYTES = 64 * 1_024;
 const KEY = /^Bearer ((?:sk|rk)_test_\w+)$/;
 
 export interface CardNetworkOptions {
-  /** 0: any free one. */
+  /** 0 for any free port. */
   readonly port: number;
-  /** Folder of the accounts' books; null: in memory only. */
+  /** Folder of the accounts' books; null keeps them in memory. */
   readonly folder: string | null;
-  /** Seed of the faults. */
+  /** Seed of the random faults. */
   readonly seed: number;
 }
 
 export interface RunningCardNetwork {
   readonly url: string;
-  /** The account of a key: each key has one of its own. */
+  /** Returns the account of a key; each key has its own. */
   accountOf(apiKey: string): Account;
   close(): Promise<void>;
 }
 
 export interface Account {
   readonly network: CardNetwork;
-  /** Resolves once no message is under way. */
+  /** Resolves once no message is in flight. */
   settled(): Promise<void>;
-  /** Idempotency keys of calls that are under way. */
+  /** Idempotency keys of calls in flight. */
   readonly underWay: Set<string>;
 }
 
-/** An answer that a repeated call gets again. */
+/** An answer returned again to a repeated call. */
 interface Answered extends Stored {
   readonly object: "simulator.answer";
   readonly call: string;
@@ -134,7 +134,7 @@ async function answered(
 ): Promise<Reply> {
   const { headers, method = "GET", url = "/" } = request;
   const at = new URL(url, "http://simulator");
-  // Pages of other sites can't send it.
+  // Pages of other sites cannot send this header.
   const [, apiKey] = KEY.exec(headers.authorization ?? "") ?? [];
   if (apiKey === undefined) throw new CallRefused("Invalid API Key provided", 401, "api_key_invalid");
   const { network, underWay } = accountOf(apiKey);
@@ -183,7 +183,7 @@ async function bodyOf(request: IncomingMessage): Promise<string> {
   return Buffer.concat(parts).toString("utf8");
 }
 
-/** Numbers that a seed repeats (mulberry32). */
+/** Returns a random number generator that is reproducible by seed (mulberry32). */
 function randomOf(seed: number): () => number {
   let state = seed >>> 0;
   return () => {

@@ -71,7 +71,7 @@ export interface Authorization extends Stored {
 
 export interface Transaction extends Stored {
   readonly object: "issuing.transaction";
-  /** Change of the balance: below 0 for captures and reversed refunds. */
+  /** Change of the balance: negative for captures and reversed refunds. */
   readonly amount: number;
   readonly authorization: string | null;
   readonly card: string;
@@ -113,11 +113,11 @@ export interface NetworkEvent extends Stored {
   readonly data: { readonly object: unknown };
 }
 
-/** The network's own count of an authorization, or of all that a card has without one. */
+/** The network's own totals of an authorization, or of a card's transactions without one. */
 export interface Totals extends Stored {
   readonly object: "simulator.totals";
   readonly cardId: string;
-  /** Null: without an authorization. */
+  /** Null for transactions without an authorization. */
   readonly authorization: string | null;
   readonly requests: number;
   readonly held: number;
@@ -126,27 +126,27 @@ export interface Totals extends Stored {
   readonly recalled: number;
   readonly disputed: number;
   readonly isOpen: boolean;
-  /** Whether the merchant has given a part of the hold back. */
+  /** Whether the merchant has released a part of the hold. */
   readonly isReduced: boolean;
 }
 
 export interface Settings extends Stored {
   readonly object: "simulator.settings";
-  /** Address that is asked about authorizations; null: the network decides alone, and approves. */
+  /** Address to ask about authorizations; null: the network approves by itself. */
   readonly authorizationUrl: string | null;
   readonly authorizationSecret: string;
   readonly answerTimeoutMs: number;
-  /** The network's own decision where there is no answer in time. */
+  /** The network's own decision if no answer arrives in time. */
   readonly standsIn: "approve" | "decline";
   /** Whether an authorization's `amount` falls with captures; Stripe does not say. */
   readonly amountFalls: boolean;
-  /** Money that was paid in. */
+  /** Money paid in. */
   readonly fundedCents: number;
-  /** Share of events that never arrive, arrive twice, or arrive up to `delayMaxMs` late and so in another order. */
+  /** Shares of events `lost` and `doubled`. Events arrive up to `delayMaxMs` late, and so out of order. */
   readonly lost: number;
   readonly doubled: number;
   readonly delayMaxMs: number;
-  /** Share of requests whose answer is lost on its way, and of those that are sent twice. */
+  /** Shares of requests whose answer is lost, and of requests sent twice. */
   readonly answersLost: number;
   readonly requestsDoubled: number;
 }

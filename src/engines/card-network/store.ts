@@ -8,13 +8,13 @@ const lineSchema = z.looseObject({ id: z.string(), object: z.string(), created: 
 const NUMBER = /\d{8}$/;
 const DELETED = "deleted";
 
-/** Objects by id, in the order in which they were made, kept in a file of one JSON line for each change. */
+/** Objects by id, in order of creation, stored in a file with one JSON line per change. */
 export class ObjectStore {
   readonly #file: string | null;
   #number = 0;
   readonly #kinds = new Map<string, Map<string, Stored>>();
 
-  /** Null: in memory only. */
+  /** A null file keeps the objects in memory. */
   constructor(file: string | null) {
     this.#file = file;
     if (file === null || !existsSync(file)) return;
@@ -36,17 +36,17 @@ export class ObjectStore {
     if (this.#kind(object).delete(id)) this.#write({ id, object: DELETED, created: 0 });
   }
 
-  /** `object` fixes the type: each kind is put as one type only. */
+  /** `object` determines the type: each kind is stored with one type only. */
   get<T extends Stored>(object: T["object"], id: string): T | null {
     return (this.#kind(object).get(id) as T | undefined) ?? null;
   }
 
-  /** The oldest first. */
+  /** Returns the objects of a kind, oldest first. */
   all<T extends Stored>(object: T["object"]): readonly T[] {
     return [...this.#kind(object).values()] as T[];
   }
 
-  /** A number that no id in the store has yet. */
+  /** Returns a number that no id in the store contains yet. */
   nextNumber(): number {
     this.#number += 1;
     return this.#number;
@@ -68,7 +68,7 @@ export class ObjectStore {
   }
 }
 
-/** Null: a line that a crash has cut. */
+/** Returns the object of a line; null for a line cut by a crash. */
 function parsed(line: string): Stored | null {
   try {
     return lineSchema.parse(JSON.parse(line));

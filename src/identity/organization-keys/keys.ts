@@ -22,7 +22,7 @@ import type { OrganizationKeyDocument } from "../../store/organization-key-docum
 
 export interface OrganizationKeysDependencies {
   readonly collections: Pick<Collections, "organizationKeys" | "projects" | "teams">;
-  /** The member who mints must still be one, and may still mint, when it is committed. */
+  /** For checking at the commit that the creating member still exists and may still create keys. */
   readonly users: AuthCollections["users"];
   readonly organizations: Organizations;
   readonly accessProofs: AccessProofs;
@@ -32,10 +32,10 @@ export interface OrganizationKeysDependencies {
   readonly mutex: KeyedMutex;
 }
 
-/** Choices made once for a key, for its whole life. */
+/** Properties of a key fixed for its whole life. */
 export type KeyChoice = Pick<OrganizationKeyDocument, "name" | "scopes" | "binding" | "dailyCreateLimit">;
 
-/** A key with its value, which is shown this once. */
+/** A key with its value, which is shown only once. */
 export interface MintedKey {
   readonly document: OrganizationKeyDocument;
   readonly value: string;
@@ -43,11 +43,11 @@ export interface MintedKey {
 
 const unauthorized = () => refused(refusal("UNAUTHORIZED"));
 
-/** Organization keys: minted, rotated, revoked, and verified against the database on every request. */
+/** Organization keys: created, rotated, revoked, and verified against the database on every request. */
 export class OrganizationKeys {
   readonly #dependencies: OrganizationKeysDependencies;
 
-  /** Loads of requests that arrive together are batched; nothing is cached for later ones. */
+  /** Batches the loads of concurrent requests; caches nothing for later ones. */
   readonly #byHashes: DataLoader<readonly string[], OrganizationKeyDocument | null>;
 
   constructor(dependencies: OrganizationKeysDependencies) {
@@ -93,7 +93,7 @@ export class OrganizationKeys {
     });
   }
 
-  /** A new key. Its container must be there and not archived: a key that can do nothing is a mistake. */
+  /** Creates a key. Its container must exist and not be archived: a key that can do nothing is a mistake. */
   async mint(
     principal: SessionPrincipal,
     choice: KeyChoice,
@@ -112,7 +112,7 @@ export class OrganizationKeys {
     });
   }
 
-  /** A new value in the old one's place: both at once or, after a crash, neither. Of two at once, one wins. */
+  /** Replaces a key's value: both writes or, after a crash, neither. Of two concurrent rotations, one wins. */
   async rotate(principal: SessionPrincipal, id: string, audit: AuditedWrites): Promise<Result<MintedKey>> {
     const { accessProofs, clock, collections } = this.#dependencies;
     return await this.#asMinter(principal, audit, async (session) => {
@@ -130,9 +130,9 @@ export class OrganizationKeys {
   }
 
   /**
-   * Writes the minter's record, as their removal and each change of their role do: of a mint and a removal at once the
-   * second sees what the first did, so that no key is left behind by a user who was removed. What one person mints at
-   * once goes one after the other, since it would only make each other repeat.
+   * Runs `work` as a member who may create keys. Writes the member's record, as their removal and each change of their
+   * role do: of a concurrent creation and removal, the second sees the first one's result, so a removed user leaves no
+   * key behind. One person's creations are serialized, since they would only conflict.
    */
   #asMinter(
     { organizationId, userId }: SessionPrincipal,
@@ -150,8 +150,8 @@ export class OrganizationKeys {
   }
 
   /**
-   * Ends a key, from its next request on. Idempotent. One that was rotated is not found: it is dead already, and a revocation of
-   * its lineage must not report success while its successor is active.
+   * Revokes a key from its next request on. Idempotent. A rotated key is not found: it is dead already, and revoking it
+   * must not report success while its successor is active.
    */
   async revoke(
     principal: SessionPrincipal,
@@ -194,7 +194,6 @@ export class OrganizationKeys {
 
 const keyNamed = (id: string) => ({ type: "organization_key", id });
 
-/** Rights of a key, for the audit log. */
 const auditedFields = ({
   _id,
   binding,

@@ -1,7 +1,7 @@
 import { Resolver } from "node:dns/promises";
 import { z } from "zod";
 
-/** Setting of the servers: `system`, or addresses with commas between; empty: domains need no proof. */
+/** Setting of the DNS servers: `system`, or comma-separated addresses; empty if domains need no proof. */
 export const dnsServers = z
   .string()
   .transform((text, check): readonly string[] | null => {
@@ -20,22 +20,24 @@ export const dnsServers = z
 const LOOKUP_TIMEOUT_MS = 1_000;
 const LOOKUP_TRIES = 2;
 
-/** DNS record by which the holder of a domain names the organization that may sign in its people. */
+/** Returns the DNS record by which a domain's holder names the organization that may sign in its people. */
 const recordOf = (organizationId: string, domain: string) => ({
   name: `_agent-spending-control.${domain}`,
   value: `organization=${organizationId}`,
 });
 
-/** Proofs, in DNS, that domains are an organization's. Without them an organization could name those of others. */
+/**
+ * Proofs, in DNS, that domains belong to an organization. Without proofs, an organization could name another's domains.
+ */
 export class DomainProofs {
   readonly #resolver = new Resolver({ timeout: LOOKUP_TIMEOUT_MS, tries: LOOKUP_TRIES });
 
-  /** Servers by address, as `Resolver.setServers` takes them; none: those of the system. */
+  /** Takes the servers' addresses in the form of `Resolver.setServers`; if empty, the system's servers are used. */
   constructor(servers: readonly string[]) {
     if (servers.length > 0) this.#resolver.setServers(servers);
   }
 
-  /** Null, or the record that one of the domains lacks, in words for the owner who names it. */
+  /** Returns the record that one of the domains lacks, in words for the owner who names it, or null. */
   async judge(organizationId: string, domains: readonly string[]): Promise<string | null> {
     const records = domains.map((domain) => recordOf(organizationId, domain));
     const published = await Promise.all(records.map(({ name, value }) => this.#isPublished(name, value)));

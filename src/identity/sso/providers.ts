@@ -6,15 +6,14 @@ import type { GuardedFetch } from "../../lib/guarded-fetch/guarded-fetch.ts";
 
 const REQUEST_TIMEOUT_MS = 2_500;
 const ANSWER_MAX_BYTES = 256 * 1_024;
-/** Metadata and keys are kept for this time. */
+/** Cache of metadata and keys. */
 const KNOWN = { max: 200, ttl: 10 * 60_000 } as const;
 
-/** A client of an identity provider, with its secret. */
 export interface ProviderClient {
   readonly issuer: string;
   readonly clientId: string;
   readonly clientSecret: string;
-  /** Distinct for each organization, so that an answer says whose provider it is from. */
+  /** Distinct for each organization, so that a response identifies its organization. */
   readonly redirectUri: string;
 }
 
@@ -25,7 +24,7 @@ export interface Flow {
   readonly verifier: string;
 }
 
-/** Parameters of an answer to an authorization that count. */
+/** The parameters of an authorization's response that are used. */
 export interface Answer {
   readonly code?: string | undefined;
   readonly state?: string | undefined;
@@ -33,18 +32,18 @@ export interface Answer {
   readonly error?: string | undefined;
 }
 
-/** A person by the word of a provider: `issuer` and `subject` identify them, and nothing else does. */
+/** A person as stated by a provider, identified by `issuer` and `subject` alone. */
 export interface Identity {
   readonly issuer: string;
   readonly subject: string;
-  /** The provider's id of its session; null: it has none. */
+  /** The provider's session id; null if there is none. */
   readonly sid: string | null;
   readonly email: string | null;
   readonly emailVerified: boolean;
   readonly name: string | null;
 }
 
-/** The provider could not be reached, or its answer is not to be believed. */
+/** The provider could not be reached, or its answer can't be trusted. */
 export class ProviderFailure extends Error {
   override readonly name = "ProviderFailure";
 }
@@ -68,7 +67,7 @@ const logoutClaims = z
   })
   .refine(({ sid, sub }) => sid !== undefined || sub !== undefined);
 
-/** Identity providers that speak OpenID Connect, reached through the guarded fetch. */
+/** OpenID Connect identity providers, reached through the guarded fetch. */
 export class Providers {
   readonly #guard: GuardedFetch;
   readonly #known = new LRUCache<string, client.Configuration>(KNOWN);
@@ -78,7 +77,7 @@ export class Providers {
     this.#guard = guard;
   }
 
-  /** Null, or why the issuer can't be used, in words for the owner who names it. */
+  /** Returns why the issuer can't be used, in words for the owner who names it, or null. */
   async judge(of: Omit<ProviderClient, "redirectUri">): Promise<string | null> {
     const wrong = await this.#guard.judge(of.issuer);
     if (wrong !== null) return wrong;
@@ -101,13 +100,13 @@ export class Providers {
       code_challenge_method: "S256",
       ...(loginHint === null ? {} : { login_hint: loginHint }),
     });
-    // Browsers go there: an address of another scheme could run a script.
+    // Browsers open this address: another scheme could run a script.
     if (url.protocol !== new URL(of.issuer).protocol)
       throw new ProviderFailure("the address is of another scheme");
     return url.href;
   }
 
-  /** Exchanges the code, and verifies state, issuer, signature, audience and nonce. Throws `ProviderFailure`. */
+  /** Exchanges the code; verifies state, issuer, signature, audience and nonce. Throws `ProviderFailure`. */
   async identify(of: ProviderClient, flow: Flow, answer: Answer): Promise<Identity> {
     const url = new URL(of.redirectUri);
     for (const [name, value] of Object.entries(answer))
@@ -121,7 +120,7 @@ export class Providers {
         idTokenExpected: true,
       });
       const inToken = claimed.parse(tokens.claims());
-      // Some put nothing but the subject into the token.
+      // Some providers put only the subject into the token.
       const isAsked =
         inToken.email === undefined && configuration.serverMetadata().userinfo_endpoint !== undefined;
       const told = isAsked ? await client.fetchUserInfo(configuration, tokens.access_token, inToken.sub) : {};
@@ -139,7 +138,7 @@ export class Providers {
     }
   }
 
-  /** The session or person that a logout token ends. Throws `ProviderFailure`. */
+  /** Returns the session or person that a logout token ends. Throws `ProviderFailure`. */
   async loggedOut(
     of: ProviderClient,
     token: string,
@@ -165,7 +164,7 @@ export class Providers {
     const issuer = new URL(of.issuer);
     const insecure = issuer.protocol === "http:" ? [client.allowInsecureRequests] : [];
     try {
-      // The method is chosen once the metadata is known: the default of the protocol, unless it is not offered.
+      // The method is chosen once the metadata is known: the protocol's default, unless it is not offered.
       const found = await client.discovery(issuer, of.clientId, of.clientSecret, this.#authentication(of), {
         execute: [client.enableNonRepudiationChecks, ...insecure],
         [client.customFetch]: this.#fetch,
@@ -192,7 +191,7 @@ export class Providers {
     const known = this.#keys.get(of.issuer);
     if (known !== undefined) return known;
     const { jwks_uri: uri } = (await this.#configuration(of)).serverMetadata();
-    if (uri === undefined) throw new Error("the provider names no keys");
+    if (uri === undefined) throw new Error("the provider's metadata names no keys");
     const answer = await this.#fetch(uri, { method: "GET", headers: { accept: "application/json" } });
     const keys = z
       .looseObject({ keys: z.array(z.looseObject({ kty: z.string() })) })
@@ -224,11 +223,11 @@ interface FetchOptions {
   readonly method: string;
 }
 
-/** Requests to providers are forms. */
+/** Returns a request's body as text; requests to providers are forms. */
 const textOf = (body: FetchOptions["body"]): string | null =>
   body instanceof URLSearchParams || typeof body === "string" ? body.toString() : null;
 
-/** Issuer and audiences that a token names, unverified. */
+/** Returns the issuer and audiences named by a token, unverified. */
 export function namedIn(
   token: string,
 ): { readonly issuer: string; readonly audiences: readonly string[] } | null {

@@ -11,22 +11,24 @@ import type { SessionPrincipal } from "../session-principal.ts";
 
 export const SSO_SECRET_PURPOSE = "sso-secret";
 
-/** An identity provider as an owner chooses it. */
 export interface SsoChoice {
   readonly issuer: string;
   readonly clientId: string;
-  /** Left out: that of the same client before. */
+  /** Defaults to the stored secret of the same client. */
   readonly clientSecret?: string | undefined;
   readonly domains: readonly string[];
   readonly required: boolean;
   readonly jit: { readonly role: "member" | "auditor" } | null;
 }
 
-/** The organization's identity provider; null: none, or its record was changed in MongoDB alone. */
+/** Reads the organization's identity provider; null if there is none, or the record is forged. */
 export const readSso = async ({ accessProofs, db }: AuthContext, organizationId: string) =>
   accessProofs.genuine("sso", await ssoOf(db).findOne({ _id: organizationId }));
 
-/** Null, or what is wrong with a provider and domains that an owner names. Asks others, so it comes before anything is written. */
+/**
+ * Returns what is wrong with a provider and domains named by an owner, or null. Calls other servers, so it runs before
+ * anything is written.
+ */
 export async function judgeSso(
   { domainProofs, providers }: AuthContext,
   { organizationId }: SessionPrincipal,
@@ -42,8 +44,8 @@ export async function judgeSso(
 }
 
 /**
- * Replaces the organization's identity provider, and writes into each person's record whether it is the only way in.
- * Serialized with changes of members, so that nobody joins past it.
+ * Replaces the organization's identity provider, and writes into each person's record whether it is their only way in.
+ * Serialized with changes of members, so that nobody joins around it.
  */
 export async function setSso(
   context: WritingContext,
@@ -81,7 +83,7 @@ export async function setSso(
   }
 }
 
-/** Ends sign-ins by the provider. Sessions that it began go on to their end. */
+/** Ends sign-ins by the provider. Existing sessions continue to their end. */
 export async function removeSso(context: WritingContext, principal: SessionPrincipal): Promise<Result<null>> {
   const { db, mutex, transaction } = context;
   const { organizationId: _id } = principal;
@@ -97,7 +99,7 @@ export async function removeSso(context: WritingContext, principal: SessionPrinc
   );
 }
 
-/** Everything but the secret. */
+/** Returns the audited fields: everything but the secret. */
 const auditedFields = ({ clientId, domains, issuer, jitRole, required }: SsoDocument) => ({
   issuer,
   clientId,
@@ -106,7 +108,7 @@ const auditedFields = ({ clientId, domains, issuer, jitRole, required }: SsoDocu
   jitRole,
 });
 
-/** Writes the organization's revision, too, with which every change of its members is in conflict. */
+/** Whether the caller is still an owner. Writes the revision too, so that changes of members conflict. */
 async function isStillOwner(
   { accessProofs, collections: { organizations, users } }: WritingContext,
   { organizationId, userId }: SessionPrincipal,

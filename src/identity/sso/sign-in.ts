@@ -35,7 +35,7 @@ const flowSchema = z.strictObject({
   endsAt: z.number(),
 });
 
-/** A sign-in that has begun: where the browser goes, and what it keeps meanwhile. */
+/** A sign-in that has begun: the browser's destination, and the token it keeps meanwhile. */
 export interface BegunSso {
   readonly url: string;
   readonly flowToken: string;
@@ -44,7 +44,7 @@ export interface BegunSso {
 export interface FinishSsoInput {
   readonly answer: Answer;
   readonly flowToken: string | undefined;
-  /** Organization whose page the browser came back to. */
+  /** Organization to whose page the browser returned. */
   readonly organizationId: string;
   readonly userAgent: string | null;
 }
@@ -52,7 +52,10 @@ export interface FinishSsoInput {
 const failed = () => refused(refusal("SSO_FAILED"));
 const noAccount = () => refused(refusal("SSO_NO_ACCOUNT"));
 
-/** By the domain of an address alone, so that nobody learns who has an account; or by an invite's token. */
+/**
+ * Starting point of a sign-in: the address, of which only the domain counts, so that nobody learns who has an account;
+ * or an invite's token.
+ */
 export type SsoBeginning = { readonly email: string } | { readonly token: string };
 
 export async function beginSso(context: AuthContext, by: SsoBeginning): Promise<Result<BegunSso>> {
@@ -101,8 +104,8 @@ const clientOf = (
 });
 
 /**
- * Signs a person in by their provider's answer, in the browser that has begun it. A person is known by issuer and subject. One who is
- * not known yet is linked by an invite, or by a verified address of one of the organization's domains.
+ * Signs a person in by the provider's response, in the browser that began the sign-in. A person is identified by issuer
+ * and subject. An unknown one is linked by an invite, or by a verified address in one of the organization's domains.
  */
 export async function finishSso(
   context: WritingContext,
@@ -113,14 +116,14 @@ export async function finishSso(
   const flow = flowIn(context, flowToken, answer.state ?? "");
   if (flow === null || providers === null) return failed();
   const { organizationId } = flow;
-  // A code of another organization's provider must not reach this one's, which could redeem it.
+  // A code from another organization's provider must not reach this organization's provider, which could redeem it.
   if (answering !== organizationId) return failed();
   const [sso, organization] = await Promise.all([
     readSso(context, organizationId),
     collections.organizations.findOne({ _id: organizationId }),
   ]);
   if (sso === null || organization === null) return failed();
-  // Another client since: the answer is not its.
+  // The client has changed since: the response is not for it.
   if (sso.issuer !== flow.issuer || sso.clientId !== flow.clientId) return failed();
   const identity = await identified(
     providers,
@@ -200,7 +203,7 @@ async function open(
   });
 }
 
-/** As `link`; a person whom another sign-in has linked meanwhile just enters. */
+/** Like `link`, except that a person linked meanwhile by a concurrent sign-in is signed in. */
 async function enter(
   context: WritingContext,
   entering: Entering,
@@ -215,7 +218,7 @@ async function enter(
   return known === null ? noAccount() : await open(context, entering, known);
 }
 
-/** Links a person who signs in for the first time: by their invite, to their account, or to one that is made now. */
+/** Links a person who signs in for the first time: by their invite, to their account, or to a new one. */
 async function link(
   context: WritingContext,
   entering: Entering,
@@ -236,7 +239,7 @@ async function link(
   return sso.jitRole === null ? noAccount() : await joinUninvited(context, entering, email);
 }
 
-/** The address, if the provider has verified it, in so many words, and it is in one of the organization's domains. */
+/** Returns the address if the provider states that it is verified and its domain is the organization's. */
 function provenEmail({ email, emailVerified }: Identity, { domains }: SsoDocument): string | null {
   if (email === null || !emailVerified) return null;
   return domains.includes(domainOf(email)) ? email : null;
@@ -270,7 +273,10 @@ async function joinAs(
   return await joinByInvite(context, invite, { user }, (member) => sessionOf(context, entering, member));
 }
 
-/** An address that the account has not proved may have been claimed by a stranger, who knows the account's password. */
+/**
+ * Links an existing account with a verified address. An unverified address may have been claimed by a stranger, who
+ * knows the account's password.
+ */
 async function linkAccount(
   context: WritingContext,
   entering: Entering,
@@ -282,7 +288,8 @@ async function linkAccount(
     transaction<Result<OpenedSession>>(async (session) => {
       const user = accessProofs.genuine("user", await collections.users.findOne({ _id }, { session }));
       if (user === null || !user.emailVerified) return unchanged(noAccount());
-      // Linked to another subject: the address was given to another person. A link to an earlier provider is nobody's.
+      // A link to another subject means that the address now belongs to another person. A link to an earlier provider
+      // is void.
       if (user.sso?.issuer === entering.identity.issuer) return unchanged(noAccount());
       const change = accessProofs.changed("user", user, linkTo(entering.identity));
       await collections.users.updateOne({ _id }, { $set: change }, { session });
@@ -336,7 +343,7 @@ async function joinUninvited(
   return await mutex.run(organizationId, () => transaction(write));
 }
 
-/** Ends the sessions that a provider's logout token names. What is not signed by a provider that is known here is refused. */
+/** Ends the sessions named by a provider's logout token. Refuses tokens not signed by a known provider. */
 export async function endBySso(context: WritingContext, token: string): Promise<Result<null>> {
   const { accessProofs, clock, collections, db, providers, transaction } = context;
   const named = namedIn(token);

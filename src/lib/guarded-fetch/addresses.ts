@@ -10,8 +10,8 @@ type Network<T> = readonly [T, number];
 export type Reach = "public" | "allowed" | "refused";
 
 /**
- * IPv4 that no stranger's URL may lead to: everything in IANA's registry of special purposes, multicast, and what clouds
- * use within. The library knows most of it too; a network that one of the two leaves out is still refused.
+ * IPv4 networks closed to strangers' URLs: IANA's special-purpose registry, multicast, and clouds' internal addresses.
+ * The library knows most of them too; a network missing from one of the two lists is still refused.
  */
 const CLOSED_FOUR = fours(
   "0.0.0.0/8",
@@ -49,8 +49,8 @@ const CLOSED_SIX = sixes(
 );
 
 /**
- * IPv6 that embeds an IPv4 address: compatible, mapped, translated, NAT64, Teredo and 6to4. A router or the system's own sockets
- * turn it into an address that was not judged, so none of it is allowed, whatever is allowed besides.
+ * IPv6 networks that embed an IPv4 address: compatible, mapped, translated, NAT64, Teredo and 6to4. A router or the
+ * system's sockets turn such an address into one that was not checked, so none is allowed, whatever else is.
  */
 const EMBEDS_IPV4 = sixes(
   "::/96",
@@ -63,7 +63,7 @@ const EMBEDS_IPV4 = sixes(
 );
 const LOOPBACK_SIX = sixes("::1/128");
 
-/** The interface part of an ISATAP address, which carries an IPv4 address too. */
+/** The interface part of an ISATAP address, which also embeds an IPv4 address. */
 const ISATAP = { parts: [0x0000, 0x0200], marker: 0x5efe };
 
 function fours(...cidrs: readonly string[]): readonly Network<Four>[] {
@@ -82,26 +82,28 @@ const embedsIpv4 = (address: Six): boolean => {
   return isatap || (within(address, EMBEDS_IPV4) && !within(address, LOOPBACK_SIX));
 };
 
-/** Tells which addresses may be connected to. */
 export class AddressRules {
   readonly #allowedFour: readonly Network<Four>[];
   readonly #allowedSix: readonly Network<Six>[];
 
-  /** Throws a `PlainError` where one of the networks cannot be read. */
+  /** Throws a `PlainError` if a network cannot be read. */
   constructor(allowCidrs: readonly string[]) {
     for (const cidr of allowCidrs) checkNetwork(cidr);
     this.#allowedFour = fours(...allowCidrs.filter((cidr) => !isSix(cidr)));
     this.#allowedSix = sixes(...allowCidrs.filter(isSix));
   }
 
-  /** Whether any network is allowed besides the public internet. */
+  /** Whether any network is allowed in addition to the public internet. */
   get allowsMore(): boolean {
     return this.#allowedFour.length + this.#allowedSix.length > 0;
   }
 
-  /** Addresses are compared with networks of their own kind only: a mapped IPv4 address is none of IPv4. */
+  /**
+   * Returns an address's reach. Addresses are compared only with networks of their own kind: a mapped IPv4 address does
+   * not match IPv4 networks.
+   */
   reachOf(text: string): Reach {
-    // An address with a zone is one of a single link, and its zone is no part of what the rules compare.
+    // An address with a zone is local to one link, and the rules do not compare zones.
     if (text.includes("%")) return "refused";
     const kind = isIP(text);
     if (kind === 4) return this.#reachOfFour(ipaddr.IPv4.parse(text));
@@ -123,7 +125,7 @@ export class AddressRules {
 
 const isSix = (cidr: string): boolean => cidr.includes(":");
 
-/** A network that would never match is a mistake in the configuration, which should be an error. */
+/** Throws for a network that could never match, which is a mistake in the configuration. */
 function checkNetwork(cidr: string): void {
   const [address = "", bits = ""] = cidr.split("/");
   const kind = isIP(address);

@@ -10,7 +10,7 @@ export interface Destination {
   readonly port: number;
   /** Path and query. */
   readonly path: string;
-  /** False: plain HTTP. */
+  /** False for plain HTTP. */
   readonly isTls: boolean;
 }
 
@@ -24,13 +24,13 @@ const URL_CHARACTERS_MAX = 2_048;
 const NAME_CHARACTERS_MAX = 253;
 const PORTS = { "https:": 443, "http:": 80 } as const;
 /**
- * Spaces, controls, a backslash (read as a slash by some and as part of the host by others) and lone surrogates,
- * which UTF-8 can't encode.
+ * Spaces, controls, a backslash (which some parsers read as a slash and others as part of the host) and lone
+ * surrogates, which UTF-8 can't encode.
  */
 const UNREADABLE = /[\s\p{Cc}\p{Cs}\\]/u;
 const LABEL = /^[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?$/;
 
-/** Last labels that the public internet has no names under, or none that anyone may register. */
+/** Top-level labels without names on the public internet, or without any that can be registered. */
 const CLOSED_ENDINGS: ReadonlySet<string> = new Set([
   "alt",
   "arpa",
@@ -52,7 +52,7 @@ const CLOSED_ENDINGS: ReadonlySet<string> = new Set([
   "test",
 ]);
 
-/** Public names that clouds answer from within. The others that they use end in `.internal` or have one label. */
+/** Public names answered by clouds' internal services. Clouds' other names end in `.internal` or have one label. */
 const CLOUD_NAMES: ReadonlySet<string> = new Set([
   "metadata.azure.com",
   "metadata.packet.net",
@@ -68,7 +68,7 @@ export const CLOSED_NAME: UrlProblem = badUrl("must name a host of the public in
 
 export const NOT_HTTPS: UrlProblem = badUrl("must be https");
 
-/** Reads a URL and judges what can be judged without a look-up; the port and the addresses come later. */
+/** Parses a URL and checks what can be checked without a look-up; the port and the addresses are checked later. */
 export function destinationOf(text: string, allowsHttp = false): Destination | UrlProblem {
   if (text.length > URL_CHARACTERS_MAX) return badUrl("must have at most 2,048 characters");
   if (UNREADABLE.test(text))
@@ -87,8 +87,8 @@ export function destinationOf(text: string, allowsHttp = false): Destination | U
 }
 
 /**
- * Told of the text, not of the parsed URL: parsing mends missing slashes and drops an empty user name or fragment, so
- * that what another program reads there may be something else.
+ * Returns what is wrong with a URL's text. Checks the text rather than the parsed URL: parsing repairs missing slashes
+ * and drops an empty user name or fragment, which another program may read differently.
  */
 function formProblem(text: string, allowsHttp: boolean): string | null {
   const [, scheme, slashes = "", authority = ""] = /^([a-z][a-z0-9+.-]*):(\/*)([^/?#]*)/i.exec(text) ?? [];
@@ -103,7 +103,7 @@ function formProblem(text: string, allowsHttp: boolean): string | null {
 const isName = (host: string): boolean =>
   host.length <= NAME_CHARACTERS_MAX && host.split(".").every((label) => LABEL.test(label));
 
-/** Whether a name is one of a local network or of a cloud's inside, whatever it resolves to. */
+/** Whether a name belongs to a local network or a cloud's internal services, whatever it resolves to. */
 export function isClosedName(name: string): boolean {
   const labels = name.split(".");
   return labels.length === 1 || CLOSED_ENDINGS.has(labels.at(-1) ?? "") || CLOUD_NAMES.has(name);

@@ -21,7 +21,7 @@ import { certificateReason, ExchangeFailure, REASONS, reasonOf } from "./reasons
 /** Delay before the next of several addresses is tried; the last one has the whole deadline. */
 const NEXT_ADDRESS_MS = 1_000;
 
-/** Returns the trusted authorities, read once: there are some 140. Throws a `PlainError` if `extraCa` has none. */
+/** Returns the trusted authorities, read once: there are about 140. Throws a `PlainError` if `extraCa` has none. */
 export function trustOf(extraCa: string | null): SecureContext {
   if (extraCa === null) return createSecureContext({ minVersion: "TLSv1.2" });
   const extra = extraCa.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? [];
@@ -40,19 +40,22 @@ function isCertificate(pem: string): boolean {
 
 export interface Dialing {
   readonly destination: Destination;
-  /** Judged addresses; no other is connected to, since the name is not looked up again. */
+  /** Checked addresses. No other is connected to, since the name is not resolved again. */
   readonly addresses: readonly string[];
   readonly trust: SecureContext;
-  /** The last word, about the address that the socket has in the end. */
+  /** Final check of the address that the socket is connected to. */
   readonly mayTalkTo: (address: string) => boolean;
   readonly signal: AbortSignal;
 }
 
-/** TLS passes options to TCP that its own type does not have. */
+/** TLS passes options to TCP that its own type lacks. */
 type Options = ConnectionOptions &
   Pick<TcpNetConnectOpts, "autoSelectFamily" | "autoSelectFamilyAttemptTimeout" | "lookup" | "port">;
 
-/** A connection on which nothing was written yet, with verified TLS or plain. It ends when the signal is aborted, now or later. */
+/**
+ * Opens a connection, with verified TLS or plain, on which nothing is written yet. The connection ends when the signal
+ * is aborted, now or later.
+ */
 export function dial(dialing: Dialing): Promise<Socket> {
   const { isTls } = dialing.destination;
   return new Promise((resolve, reject) => {
@@ -92,7 +95,7 @@ function endWith(signal: AbortSignal, socket: Socket): void {
   socket.once("close", () => signal.removeEventListener("abort", end));
 }
 
-/** Node calls it for names only, so that an address as host has to be judged before. */
+/** Returns a look-up of the checked addresses. Node calls it only for names: check a literal address beforehand. */
 const handingOver =
   (addresses: readonly string[]): LookupFunction =>
   (_host, options, callback) => {
@@ -104,6 +107,6 @@ const handingOver =
     });
   };
 
-/** Node notes at the socket that a certificate is what is wrong; its errors do not say so. */
+/** Node marks the socket if the certificate is the problem; its errors do not say so. */
 const handshakeReason = (socket: Socket, error: Error): string =>
   socket instanceof TLSSocket && socket.authorizationError ? certificateReason(error) : reasonOf(error);

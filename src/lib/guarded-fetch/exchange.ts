@@ -4,7 +4,7 @@ import type { Socket } from "node:net";
 import type { Destination } from "./destination.ts";
 import { ExchangeFailure, REASONS, reasonOf } from "./reasons.ts";
 
-/** Bounds of an answer that is read for its body's beginning. */
+/** Limits of an answer of which only an excerpt is read. */
 const EXCERPT_BOUNDS: AnswerBounds = {
   headersMaxBytes: 16 * 1_024,
   bodyMaxBytes: 16 * 1_024,
@@ -12,10 +12,10 @@ const EXCERPT_BOUNDS: AnswerBounds = {
   bodyMaxMs: 1_000,
 };
 const EXCERPT_CHARACTERS_MAX = 1_024;
-/** Answers before the answer (1xx), each of which may have headers up to the bound. */
+/** Maximum interim answers (1xx), each of which may have headers up to the limit. */
 const INTERIM_ANSWERS_MAX = 16;
 
-/** Headers that the exchange sets itself, whatever the caller's. */
+/** Headers set by the exchange itself, whatever the caller's. */
 const OWN_HEADERS: ReadonlySet<string> = new Set([
   "accept-encoding",
   "connection",
@@ -48,12 +48,12 @@ export interface AnswerBounds {
   readonly bodyMaxMs: number;
 }
 
-/** An answer with its headers and its body, as far as the bounds let it be read. */
+/** An answer with its headers and its body, as far as the limits allow. */
 export interface WholeAnswer {
   readonly httpStatus: number;
   readonly headers: IncomingHttpHeaders;
   readonly body: Buffer;
-  /** Whether the body went on, or broke off. */
+  /** Whether the body continued beyond the limits, or broke off. */
   readonly isCut: boolean;
 }
 
@@ -66,7 +66,6 @@ export async function exchange(socket: Socket, to: Destination, message: Message
   });
 }
 
-/** Sends one request and reads its answer within the bounds. */
 export async function wholeExchange(
   socket: Socket,
   to: Destination,
@@ -80,7 +79,7 @@ export async function wholeExchange(
   });
 }
 
-/** Works on a socket, which is destroyed in the end. A caller ends the work early by destroying it. */
+/** Works on a socket, which is destroyed at the end. A caller ends the work early by destroying it. */
 async function onSocket<T>(socket: Socket, work: () => Promise<T>): Promise<T> {
   try {
     // A socket that has closed already emits no further event.
@@ -91,7 +90,7 @@ async function onSocket<T>(socket: Socket, work: () => Promise<T>): Promise<T> {
   }
 }
 
-/** The answer as soon as its headers are there. */
+/** Resolves to the answer as soon as its headers arrive. */
 function answerTo(
   socket: Socket,
   to: Destination,
@@ -144,7 +143,7 @@ function headersOf({ headers, body, method }: Message): Record<string, string> {
   };
 }
 
-/** Returns the beginning of the body within the bounds. A broken body does not change the answer. */
+/** Returns the beginning of the body within the limits. A broken body does not change the answer. */
 function beginningOf(
   response: IncomingMessage,
   { bodyMaxBytes, bodyMaxMs }: AnswerBounds,
@@ -171,10 +170,10 @@ function beginningOf(
   });
 }
 
-/** Returns an excerpt for people: controls and invisible characters are spaces; a compressed body is not shown. */
+/** Returns an excerpt for people: control and invisible characters become spaces; a compressed body is not shown. */
 function excerptOf(response: IncomingMessage, body: Buffer): string {
   if (response.headers["content-encoding"] !== undefined) return "";
-  // Decoded as a stream, so that a character which the bound has cut is left out.
+  // Decoded as a stream, so that a character cut by the limit is dropped.
   const text = new TextDecoder().decode(body, { stream: true });
   const readable = text.replaceAll(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, " ");
   return readable.slice(0, EXCERPT_CHARACTERS_MAX).replace(/[\uD800-\uDBFF]$/, "");

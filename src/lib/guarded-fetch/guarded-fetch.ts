@@ -15,17 +15,17 @@ import { type AnswerBounds, exchange, type WholeAnswer, wholeExchange } from "./
 import { ExchangeFailure, REASONS, reasonOf } from "./reasons.ts";
 import { resolveHost } from "./resolve.ts";
 
-const JUDGE_LOOKUP_MS = 3_000;
+const JUDGE_LOOKUP_TIMEOUT_MS = 3_000;
 const PUBLIC_PORTS: readonly number[] = [443, 8443];
-/** Time for a body that is cut at the timeout to be handed over. */
+/** Time to deliver a body that is cut at the timeout. */
 const BODY_END_MS = 100;
 
 export interface GuardOptions {
-  /** Networks beyond the public internet that are allowed, for development and tests: CIDRs only. Any port is allowed there. */
+  /** Networks allowed beyond the public internet, for development and tests: CIDRs. Any port is allowed there. */
   readonly allowCidrs: readonly string[];
-  /** PEM of certificate authorities that are trusted besides the usual ones; null: none. */
+  /** PEM of certificate authorities trusted in addition to the usual ones; null for none. */
   readonly extraCa: string | null;
-  /** Ports that are allowed besides 443 and 8443 on public addresses. */
+  /** Ports allowed on public addresses in addition to 443 and 8443. */
   readonly allowPorts?: readonly number[];
   /** Whether plain HTTP is allowed within `allowCidrs`. */
   readonly allowsHttp?: boolean;
@@ -38,7 +38,7 @@ export interface GuardedRequest {
   readonly method: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string | null;
-  /** Timeout of the whole exchange, look-up and handshake included. */
+  /** Timeout of the whole exchange, including look-up and handshake. */
   readonly timeoutMs: number;
 }
 
@@ -51,12 +51,12 @@ export type GuardedOutcome =
     }
   | { readonly kind: "failed"; readonly reason: string; readonly elapsedMs: number };
 
-/** An answer as it came, or why there is none. `urlProblem`: nothing was sent, since the URL is not allowed. */
+/** The unmodified answer, or why there is none. `urlProblem`: nothing was sent, since the URL is not allowed. */
 export type FetchOutcome =
   | ({ readonly kind: "answered" } & WholeAnswer)
   | { readonly kind: "failed"; readonly reason: string; readonly urlProblem: string | null };
 
-/** HTTPS requests to URLs that strangers gave, which must lead to the public internet and nowhere else. */
+/** Sends HTTPS requests to URLs given by strangers, which must lead to the public internet and nowhere else. */
 export class GuardedFetch {
   readonly #rules: AddressRules;
   readonly #trust: SecureContext;
@@ -66,7 +66,7 @@ export class GuardedFetch {
   readonly #running = new Set<AbortController>();
   #closed = false;
 
-  /** Throws a `PlainError` where a network or a certificate of the options cannot be read. */
+  /** Throws a `PlainError` if a network or a certificate in the options cannot be read. */
   constructor(options: GuardOptions) {
     this.#rules = new AddressRules(options.allowCidrs);
     this.#trust = trustOf(options.extraCa);
@@ -76,17 +76,17 @@ export class GuardedFetch {
   }
 
   /**
-   * Null, or what is wrong with a URL in words for the caller who gave it ("must be https"). What is fine now may not be when
-   * something is sent, which judges again.
+   * Returns what is wrong with a URL, in words for the caller who gave it ("must be https"), or null. A URL that is
+   * fine now may not be when something is sent, so sending checks again.
    */
   async judge(url: string): Promise<string | null> {
-    const found = await this.#bounded(JUDGE_LOOKUP_MS, (signal) => this.#find(url, signal)).catch(
+    const found = await this.#bounded(JUDGE_LOOKUP_TIMEOUT_MS, (signal) => this.#find(url, signal)).catch(
       () => UNRESOLVED,
     );
     return isUrlProblem(found) ? found.message : null;
   }
 
-  /** Never throws, never follows a redirect, never uses a proxy of the environment. */
+  /** Sends a request. Never throws, never follows a redirect, never uses a proxy of the environment. */
   async send(request: GuardedRequest): Promise<GuardedOutcome> {
     const began = performance.now();
     const elapsedMs = (): number => Math.round(performance.now() - began);
@@ -101,7 +101,7 @@ export class GuardedFetch {
     }
   }
 
-  /** As `send`, with headers and body as they came. A body is cut at its bounds or at the timeout. */
+  /** Like `send`, but returns headers and body unmodified. A body is cut at its limits or at the timeout. */
   async fetch(
     request: GuardedRequest,
     bounds: Pick<AnswerBounds, "bodyMaxBytes" | "headersMaxBytes">,
@@ -120,13 +120,13 @@ export class GuardedFetch {
     }
   }
 
-  /** Ends requests that are in flight; later ones fail. */
+  /** Aborts the requests in flight; later ones fail. */
   close(): void {
     this.#closed = true;
     for (const controller of this.#running) controller.abort(new ExchangeFailure(REASONS.closed));
   }
 
-  /** Something that ends with its time or with the guard, whichever comes first, and fails then with that reason. */
+  /** Runs work until its timeout or the guard's end, whichever comes first; then it fails with that reason. */
   async #bounded<T>(timeoutMs: number, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
     if (this.#closed) throw new ExchangeFailure(REASONS.closed);
     const controller = new AbortController();
@@ -155,12 +155,12 @@ export class GuardedFetch {
     return { destination, socket };
   }
 
-  /** Resolves a URL now, with all its addresses judged. */
+  /** Resolves a URL and checks all its addresses. */
   async #find(url: string, signal: AbortSignal): Promise<Found | UrlProblem> {
     const destination = destinationOf(url, this.#allowsHttp);
     if (isUrlProblem(destination)) return destination;
     const { host, isAddress } = destination;
-    // A name is not resolved where no network is allowed that it could resolve to.
+    // A closed name is not resolved if no network is allowed that it could resolve to.
     if (!isAddress && isClosedName(host) && !this.#rules.allowsMore) return CLOSED_NAME;
     const addresses = isAddress ? [host] : await this.#addressesOf(host, signal);
     if (addresses.length === 0) return UNRESOLVED;
@@ -172,7 +172,10 @@ export class GuardedFetch {
     return Promise.race([looking, aborted(signal)]);
   }
 
-  /** One address that is not allowed is enough to refuse, since the caller does not choose which is connected to. */
+  /**
+   * Returns what is wrong with the addresses. One address that is not allowed suffices to refuse, since the caller does
+   * not choose which one is connected to.
+   */
   #judged({ host, isAddress, isTls, port }: Destination, addresses: readonly string[]): UrlProblem | null {
     const reaches = addresses.map((address) => this.#rules.reachOf(address));
     const allAllowed = reaches.every((reach) => reach === "allowed");
@@ -188,7 +191,7 @@ export class GuardedFetch {
   }
 }
 
-/** A URL that is not allowed, with what its giver is told. */
+/** A URL that is not allowed, with the message for its giver. */
 class UrlRefused extends ExchangeFailure {
   readonly problem: UrlProblem;
   constructor(problem: UrlProblem) {
@@ -215,7 +218,7 @@ const CLOSED_LITERAL: UrlProblem = {
   reason: REASONS.closedAddress,
 };
 
-/** Rejects when the signal is aborted, with its reason. */
+/** Rejects when the signal is aborted, with the signal's reason. */
 const aborted = (signal: AbortSignal): Promise<never> =>
   new Promise((_resolve, reject) => {
     if (signal.aborted) reject(signal.reason);

@@ -1,6 +1,6 @@
 /**
- * Why a request got no answer, in words that the caller who gave the URL may read: which address a name has within our
- * networks, or what an error says of it, is none of their business.
+ * Why a request got no answer, in words that the caller who gave the URL may read: a name's address within the
+ * service's networks, or an error's text, must not be disclosed.
  */
 export const REASONS = {
   timedOut: "timed out",
@@ -45,7 +45,7 @@ const BY_CODE: ReadonlyMap<string, string> = new Map([
   ["EPROTO", REASONS.handshake],
 ]);
 
-/** The reason for an error of a socket, of TLS or of the HTTP parser. */
+/** Returns the reason for an error of a socket, of TLS or of the HTTP parser. */
 export function reasonOf(error: unknown): string {
   if (error instanceof ExchangeFailure) return error.reason;
   const code = codeOf(error);
@@ -54,7 +54,7 @@ export function reasonOf(error: unknown): string {
   return BY_CODE.get(code) ?? REASONS.unsendable;
 }
 
-/** Codes of certificates name what is wrong, and nothing else: those of OpenSSL, and Node's of a name that does not fit. */
+/** Returns the reason for a certificate's error. Its code, from OpenSSL or Node, names only what is wrong. */
 export function certificateReason(error: unknown): string {
   const code = codeOf(error);
   return /^[A-Z_]{1,60}$/.test(code) ? `${REASONS.certificate}: ${code}` : REASONS.certificate;

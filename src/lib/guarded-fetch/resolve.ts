@@ -4,9 +4,9 @@ import { isClosedName } from "./destination.ts";
 const QUERY = { timeout: 1_500, tries: 2 } as const;
 
 /**
- * A name's addresses. Names of the public internet are resolved by DNS directly: the system's own look-up occupies one of the
- * process's few threads for as long as a stranger's name server keeps silent, and all others would wait behind it. Names of this
- * machine or its network, which only development allows, are the system's.
+ * Resolves a name's addresses. Names of the public internet are resolved by DNS directly: the system's look-up occupies
+ * one of the process's few threads for as long as a stranger's name server is silent, and all other look-ups would
+ * wait. Names of this machine or its network, which only development allows, use the system's look-up.
  */
 export async function resolveHost(host: string): Promise<readonly string[]> {
   if (isClosedName(host)) return (await lookup(host, { all: true })).map(({ address }) => address);

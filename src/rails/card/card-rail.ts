@@ -20,7 +20,7 @@ export interface CardRailDependencies {
   readonly connections: CardConnections;
 }
 
-/** Card payments: on cards of the issuer that the organization has connected, else in the sandbox. A payment stays where it began. */
+/** Card payments, on cards of the organization's connected issuer, else in the sandbox. A payment stays where it began. */
 export class CardRail implements RailPort, RailNetwork {
   readonly capabilities = { finality: "instant" } as const;
   readonly network = this;
@@ -57,7 +57,7 @@ export class CardRail implements RailPort, RailNetwork {
     return this.query(payment);
   }
 
-  /** A card that was used before it was closed is answered with its books. */
+  /** Withdraws a payment. If a card was used before it was closed, the outcome is its books. */
   async withhold(profile: AgentProfile, payment: Payment): Promise<RailOutcome> {
     const { transactionId } = payment.request;
     if ((await this.#cards.of(transactionId)) === null) {
@@ -73,7 +73,9 @@ export class CardRail implements RailPort, RailNetwork {
     return (card === null ? null : issuedOutcome(card)) ?? { status: "withheld" };
   }
 
-  /** Keeps orders out as it keeps captures out. A pause needs no more: the ledger declines what networks ask for. */
+  /**
+   * Keeps card orders out, as it keeps captures out. A pause needs no more: the ledger declines the networks' requests.
+   */
   fence(places: readonly FencedPlace[]): Promise<void> {
     return this.#sandbox.fence(places);
   }
@@ -83,7 +85,7 @@ export class CardRail implements RailPort, RailNetwork {
     return card === null ? this.#sandbox.booksOf(transactionId) : this.#cards.booksOf(card);
   }
 
-  /** Issuers' changes come first, and move the time of none: each connection has its own. */
+  /** Yields the issuers' changes first, all at `since`, so that they move no cursor: each connection has its own. */
   async *changedSince(since: Date): AsyncIterable<ChangedPayment> {
     for await (const { transactionId } of this.#cards.changed()) yield { transactionId, changedAt: since };
     yield* this.#sandbox.changedSince(since);

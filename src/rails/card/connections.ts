@@ -20,22 +20,21 @@ import type { Indexes } from "../../store/indexes.ts";
 export interface CardConnectionDocument extends Document {
   _id: string;
   organizationId: string;
-  /** The issuer's name. */
   issuer: string;
   /** Key, secrets and the issuer's ids, sealed to organization and connection. */
   sealed: string;
-  /** The last characters of the key, by which people tell keys apart. */
+  /** Last characters of the key, by which people tell keys apart. */
   keyHint: string;
   publishableKey: string | null;
   isTest: boolean;
   /** Whether the network's requests can be verified, and so answered. */
   hasAuthorizationSecret: boolean;
   createdAt: Date;
-  /** The issuer's books are read as far as that. */
+  /** Time up to which the issuer's books have been read. */
   readThrough: Date;
   lastEventAt: Date | null;
   lastRequestAt: Date | null;
-  /** Why its books could not be read last; null: they could. */
+  /** Why the issuer's books could not be read last time; null if they could. */
   fault: string | null;
 }
 
@@ -54,15 +53,15 @@ export interface CardConnectionsDependencies {
   readonly clock: Clock;
 }
 
-/** One account for each organization: its cards are of one issuer. */
+/** One account per organization, so that its cards are of one issuer. */
 export const CARD_CONNECTION_INDEXES: Indexes = {
   [COLLECTIONS.cardConnections]: [
     { key: { organizationId: 1 }, unique: true, reader: "an organization's connection to its issuer" },
   ],
 };
 
-/** Time within which other processes learn of a change. Before a card is ordered its connection is read anew. */
-const CACHED_MS = 5_000;
+/** Maximum delay until other processes see a change. Before a card is ordered, its connection is read again. */
+const CACHE_TTL_MS = 5_000;
 const CACHED_MAX = 10_000;
 
 const PURPOSE = "card-issuer";
@@ -83,23 +82,21 @@ const sealedAccount = z.object({
     .nullable(),
 });
 
-/** A card's connection is gone, this process knows no such issuer, or the issuer refuses what has to be repeated. */
+/** The card's connection or its issuer is unknown here, or the issuer refuses a call that must be repeated. */
 export class IssuerUnusable extends Error implements Unavailable {
   override readonly name = "IssuerUnusable";
   readonly isUnavailable = true;
 }
 
-/** A connection's account, set up. */
 export type SetUpAccount = IssuerAccount & { readonly made: IssuerObjects };
 
-/** Organizations' accounts at card issuers. */
 export class CardConnections {
   readonly #connections: Collection<CardConnectionDocument>;
   readonly #dependencies: CardConnectionsDependencies;
-  /** By organization, and by id; null: there is none. */
+  /** Keyed by organization, and by id. A null connection means that there is none. */
   readonly #cached = new LRUCache<string, { readonly connection: CardConnection | null }>({
     max: CACHED_MAX,
-    ttl: CACHED_MS,
+    ttl: CACHE_TTL_MS,
   });
 
   constructor(dependencies: CardConnectionsDependencies) {
@@ -109,7 +106,7 @@ export class CardConnections {
     });
   }
 
-  /** Names of the issuers that can be connected. */
+  /** Names of the connectable issuers. */
   get issuers(): readonly string[] {
     return this.#dependencies.kinds.map(({ name }) => name);
   }
@@ -123,12 +120,12 @@ export class CardConnections {
     return this.#dependencies.kinds.find(({ name }) => name === issuer) ?? null;
   }
 
-  /** An organization's connection as it is recorded, which also a process shows that can't use it. */
+  /** Returns an organization's connection as recorded, even in a process that can't use it. */
   recordOf(organizationId: string): Promise<CardConnectionDocument | null> {
     return this.#connections.findOne({ organizationId });
   }
 
-  /** An organization's connection as it was a moment ago. */
+  /** Returns an organization's connection, at most `CACHE_TTL_MS` old. */
   async of(organizationId: string): Promise<CardConnection | null> {
     const known = this.#cached.get(organizationId);
     return known === undefined ? this.fresh(organizationId) : known.connection;
@@ -140,7 +137,7 @@ export class CardConnections {
     return connection;
   }
 
-  /** A connection by its id, as it was a moment ago: an issuer's messages name it. */
+  /** Returns the connection that an issuer's message names by id, at most `CACHE_TTL_MS` old. */
   async byId(id: string): Promise<CardConnection | null> {
     const known = this.#cached.get(id);
     if (known !== undefined) return known.connection;
@@ -149,7 +146,7 @@ export class CardConnections {
     return connection;
   }
 
-  /** Those that can't be opened are left out. */
+  /** Yields all connections except those that can't be opened, whose fault is recorded. */
   async *all(): AsyncIterable<CardConnection> {
     for await (const record of this.#connections.find()) {
       let connection: CardConnection | null = null;
@@ -167,7 +164,7 @@ export class CardConnections {
     return newId("rail");
   }
 
-  /** Keeps an account; false: another one was connected meanwhile. */
+  /** Stores an account. False if another one was connected meanwhile. */
   async put(id: string, organizationId: string, issuer: string, account: SetUpAccount): Promise<boolean> {
     const { clock, sealer } = this.#dependencies;
     const now = clock();
@@ -212,7 +209,7 @@ export class CardConnections {
     await this.#connections.updateOne({ _id: id }, { $set: seen });
   }
 
-  /** A connection that can't be opened throws: its payments must not be taken for the sandbox's. */
+  /** Opens a connection. Throws if that fails: its payments must not be taken for the sandbox's. */
   #opened(record: CardConnectionDocument | null): CardConnection | null {
     if (record === null) return null;
     const { _id: id, organizationId, sealed } = record;
@@ -226,5 +223,5 @@ export class CardConnections {
   }
 }
 
-/** As `SealedPlace.boundTo` joins it. */
+/** Joins the ids in the order of `SealedPlace.boundTo`. */
 const boundTo = (organizationId: string, id: string): string => `${organizationId}/${id}`;

@@ -26,32 +26,32 @@ export interface CardMessagesDependencies {
   readonly rulings: Pick<PaymentRulings, "forget" | "restrictionsOn">;
 }
 
-/** The end of a message; `forged`: nothing was done. */
+/** Outcome of a message. After `forged`, nothing was done. */
 export type Received =
   | { readonly kind: "unknown" | "forged" | "done" }
   | { readonly kind: "answered"; readonly answer: IssuerAnswer };
 
-/** Networks wait 2 seconds; what is not decided by then is declined. */
-const ANSWER_MS = 1_500;
-/** The ledger grants nothing later than that, so that its yes still arrives. */
-const GRANT_MS = 1_200;
-/** Judgements of one request: each further one by newer restrictions. */
+/** Timeout of an answer; later means declined. Networks wait 2 seconds. */
+const ANSWER_TIMEOUT_MS = 1_500;
+/** Latest time at which the ledger grants a request, so that the grant still reaches the network. */
+const GRANT_CUTOFF_MS = 1_200;
+/** Maximum judgements of one request; each repetition uses newer restrictions. */
 const JUDGED_MAX = 3;
-/** A connection's newest request is noted no more often than that. */
-const NOTED_MS = 60_000;
+/** Minimum interval between updates of a connection's last message times. */
+const NOTE_INTERVAL_MS = 60_000;
 
 const MERCHANT_CHARACTERS_MAX = 100;
 const AUTHORIZATION_CHARACTERS_MAX = 100;
 
-/** Beginning of the ids under which trial cards of a connection's check are ordered. */
+/** Prefix of the ids under which a connection check orders its trial cards. */
 export const CHECK_PREFIX = "check_";
-/** A check's authorization up to this amount is approved. */
+/** Maximum amount of a check's authorization that is approved. */
 export const CHECK_CENTS = 100;
 
-/** Why a network's request is declined: by the ledger, or because it could not be asked. */
+/** Why a network's request is declined: by the ledger, or because the ledger could not be asked. */
 type Refusal = AuthorizationRefusal | "UNAVAILABLE";
 
-/** Messages of issuers: requests that the ledger answers in time, and hints that have the issuer's books read. */
+/** Handles issuers' messages: requests, answered in time by the ledger, and hints, which cause a read of the books. */
 export class CardMessages {
   readonly #dependencies: CardMessagesDependencies;
 
@@ -59,7 +59,7 @@ export class CardMessages {
     this.#dependencies = dependencies;
   }
 
-  /** Answers a request to authorize. Never throws once its signature holds: what can't be decided is declined. */
+  /** Answers a request to authorize. Never throws once its signature is verified: declines what can't be decided. */
   async authorization(connectionId: string, raw: RawMessage): Promise<Received> {
     const arrivedAt = this.#dependencies.clock();
     const connection = await this.#dependencies.connections.byId(connectionId);
@@ -69,14 +69,16 @@ export class CardMessages {
     if (message.kind !== "request") return { kind: "done" };
     this.#note(connection, "lastRequestAt", arrivedAt);
     const deciding = this.#decided(connection, message, arrivedAt);
-    const refusal = await withTimeout(ANSWER_MS, deciding).catch((error: unknown): Refusal => {
+    const refusal = await withTimeout(ANSWER_TIMEOUT_MS, deciding).catch((error: unknown): Refusal => {
       this.#dependencies.onFailed("a network's request was declined, since it could not be decided", error);
       return "UNAVAILABLE";
     });
     return { kind: "answered", answer: connection.issuer.answer(message, refusal) };
   }
 
-  /** Takes an event: the books of its card are read before the issuer is told that it has arrived; else it sends it again. */
+  /**
+   * Handles an event. The card's books are read before the event is acknowledged; otherwise the issuer sends it again.
+   */
   async event(connectionId: string, raw: RawMessage): Promise<Received> {
     const { bookings, cards, clock, connections, journal } = this.#dependencies;
     const now = clock();
@@ -140,13 +142,13 @@ export class CardMessages {
         position,
         amountMc,
         merchant: shownName(merchant.name),
-        answerBy: arrivedAt.getTime() + GRANT_MS,
+        answerBy: arrivedAt.getTime() + GRANT_CUTOFF_MS,
         ...(forbidden === undefined ? {} : { forbidden }),
         ...(versions === undefined ? {} : { rulesVersions: versions }),
       });
       if (reply.kind === "stale_rules") rulings.forget(profile);
       else if (reply.kind !== "authorization")
-        throw new Error(`a ledger answered ${reply.kind} to a network`);
+        throw new Error(`a ledger answered ${reply.kind} to a network's request`);
       else {
         if (reply.payment !== null) this.#record(profile, reply.payment);
         return reply.refusal;
@@ -155,7 +157,7 @@ export class CardMessages {
     return "UNAVAILABLE";
   }
 
-  /** After the answer; what is not done is left to the ledger's sweep. */
+  /** Records the payment after the answer. A failure is left to the ledger's sweep. */
   #record(profile: AgentProfile, payment: Payment): void {
     const { effects, ledgers, onFailed } = this.#dependencies;
     const { agentId } = profile;
@@ -166,21 +168,21 @@ export class CardMessages {
       await ledgers.submit(profile, { kind: "confirm", agentId, transactionId, revision, outcome: null });
     };
     void record().catch((error: unknown) =>
-      onFailed("the record of an authorization is left to the sweep", error),
+      onFailed("recording an authorization is left to the sweep", error),
     );
   }
 
   #note(connection: CardConnection, what: "lastEventAt" | "lastRequestAt", at: Date): void {
     const { connections, onFailed } = this.#dependencies;
-    if (at.getTime() - (connection.record[what]?.getTime() ?? 0) < NOTED_MS) return;
+    if (at.getTime() - (connection.record[what]?.getTime() ?? 0) < NOTE_INTERVAL_MS) return;
     void connections
       .note(connection, { [what]: at })
-      .catch((error: unknown) => onFailed("the time of an issuer's message was not noted", error));
+      .catch((error: unknown) => onFailed("the time of an issuer's message was not recorded", error));
   }
 }
 
 const isCheck = ({ transactionId }: IssuedDocument): boolean => transactionId.startsWith(CHECK_PREFIX);
 
-/** A merchant's name comes from a terminal. */
+/** Returns a merchant's name without control characters, since it comes from a terminal. */
 const shownName = (name: string): string =>
   name.replaceAll(/\p{C}/gu, " ").trim().slice(0, MERCHANT_CHARACTERS_MAX);

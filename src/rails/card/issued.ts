@@ -41,12 +41,12 @@ export const ISSUED_CARD_INDEXES: Indexes = {
   ],
 };
 
-/** Each read of an issuer's books begins so long before the last one: changes arrive late, and some failed to be booked. */
+/** Overlap of consecutive reads of an issuer's books: changes arrive late, and booking some of them failed. */
 const OVERLAP_MS = 86_400_000;
-/** Age from which a granted request that no read shows is given back; the domain's own bound. */
+/** Age at which a granted request that no read shows is released; equals the domain's own limit. */
 const UNSEEN_MS = 600_000;
 
-/** A card's payment, as it is ordered. */
+/** A card's payment, as needed for the order. */
 export interface Ordered {
   readonly organizationId: string;
   readonly agentId: string;
@@ -61,13 +61,14 @@ export const orderedFor = ({ agentId, organizationId }: AgentProfile, { request 
   amountCents: usedCents(request.amountMc),
 });
 
-/** A card, and the connection that it was made through. */
 export interface OwnCard {
   readonly card: IssuedDocument;
   readonly connection: CardConnection;
 }
 
-/** Cards at issuers, one for each payment: ordered in the payment's place, armed, and closed when nothing more is to come. */
+/**
+ * Cards at issuers, one per payment: ordered in the payment's place, armed, and closed when nothing more is expected.
+ */
 export class IssuedCards {
   readonly #dependencies: IssuedCardsDependencies;
   readonly #cards: Collection<IssuedDocument>;
@@ -79,23 +80,24 @@ export class IssuedCards {
     this.#places = new CardPlaces(dependencies.db);
   }
 
-  /** The order in a payment's place; null: there is none. */
+  /** Returns the order in a payment's place; null if there is none. */
   async of(transactionId: string): Promise<IssuedDocument | null> {
     const entry = await this.#places.of(transactionId);
     if (entry === null || !isIssued(entry)) return null;
     const genuine = this.#dependencies.accessProofs.genuine("issuedCard", entry);
-    if (genuine === null) throw new IssuerUnusable(`the card of ${transactionId} is not as it was recorded`);
+    if (genuine === null)
+      throw new IssuerUnusable(`the card of ${transactionId} is not as the service wrote it`);
     return genuine;
   }
 
-  /** The card that a connection's network names; null: it is none of this service's. */
+  /** Returns the card named by a connection's network; null if it is not the service's. */
   async byRef({ id }: CardConnection, cardRef: string): Promise<IssuedDocument | null> {
     const card = await this.#cards.findOne({ cardRef });
     const genuine = card === null ? null : this.#dependencies.accessProofs.genuine("issuedCard", card);
     return genuine?.connectionId === id ? genuine : null;
   }
 
-  /** Orders a payment's card in its place, unless something else is there. */
+  /** Orders a payment's card in its place, unless the place is taken. */
   async order(
     { organizationId, transactionId }: Ordered,
     connection: CardConnection,
@@ -120,12 +122,12 @@ export class IssuedCards {
     return (await this.#places.put(order, permit)) ? "ordered" : "elsewhere";
   }
 
-  /** Whether no card is ordered for the payment from now on; else its place has something. */
+  /** Ensures that no card is ordered for the payment. False if its place is taken. */
   withhold(transactionId: string): Promise<boolean> {
     return this.#places.withhold(transactionId, this.#dependencies.clock());
   }
 
-  /** Has the issuer make an ordered card. Repeatable: the same card, the same refusal. */
+  /** Has the issuer make an ordered card. Repeatable: returns the same card, or the same refusal. */
   async armed(ordered: Ordered, card: IssuedDocument, isRepeated: boolean): Promise<RailOutcome> {
     const known = issuedOutcome(card);
     if (known !== null) return known;
@@ -151,7 +153,7 @@ export class IssuedCards {
     );
   }
 
-  /** Closes a card for good; one that is only ordered is made first, so that no later call can make it. */
+  /** Closes a card for good. A card that is only ordered is made first, so that no later call can make it. */
   async close(transactionId: string, ordered?: Ordered): Promise<void> {
     let card = await this.of(transactionId);
     if (card === null || card.closedAt !== null) return;
@@ -168,7 +170,6 @@ export class IssuedCards {
     await this.#cards.updateOne({ _id: card._id }, { $set: { closedAt: this.#dependencies.clock() } });
   }
 
-  /** Whether a connection has cards that are not closed. */
   async hasOpen(connectionId: string): Promise<boolean> {
     const open = { connectionId, closedAt: null, refusal: null };
     return (await this.#cards.findOne(open, { projection: { _id: 1 } })) !== null;
@@ -184,12 +185,15 @@ export class IssuedCards {
     return card === null ? null : { card, connection: await this.#connectionOf(card) };
   }
 
-  /** Notes a request that may be granted, before it is: a later read finds out what became of it. */
+  /** Notes a request before it may be granted, so that a later read finds out its outcome. */
   async noteAsked({ _id }: IssuedDocument, at: Date): Promise<void> {
     await this.#cards.updateOne({ _id }, { $max: { askedAt: at } });
   }
 
-  /** Payments that networks have touched, as each connection was read last. An issuer that does not answer holds up no other. */
+  /**
+   * Yields payments that networks have changed since each connection was last read. An issuer that does not answer does
+   * not block the others.
+   */
   async *changed(): AsyncIterable<ChangedPayment> {
     const { clock, connections } = this.#dependencies;
     for await (const connection of connections.all()) {
@@ -232,7 +236,7 @@ const failureOf = ({ code, reason }: IssuerRefusal): NonNullable<IssuedDocument[
   reason,
 });
 
-/** What an order has come to; null: the issuer has not answered. */
+/** Returns the outcome of an order; null if the issuer has not answered. */
 export function issuedOutcome({
   cardRef,
   closedAt,

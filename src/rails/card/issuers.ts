@@ -4,7 +4,10 @@ import { simulatedElements, STRIPE_ELEMENTS, STRIPE_URL, stripeIssuer } from "..
 
 const LOOPBACK_CIDRS = ["127.0.0.0/8", "::1/128"];
 
-/** Issuers whose accounts can be connected. Each is registered here. `simulatorUrl`: a simulated network, which speaks Stripe's API. */
+/**
+ * Returns the connectable issuers. Each is registered here. `simulatorUrl` is the address of a simulated network, which
+ * speaks Stripe's API.
+ */
 export function cardIssuers(simulatorUrl: string | null): readonly CardIssuerKind[] {
   const publicFetch = new GuardedFetch({ allowCidrs: [], extraCa: null });
   const stripe = stripeIssuer({

@@ -2,19 +2,18 @@ import type { NetworkEntry } from "../../domain/ledger/books.ts";
 
 /** Merchants at which the sandbox's network behaves specially. */
 
-/** Something that the network does with a payment after its authorization. */
+/** A network's effect on a payment after its authorization. */
 export interface NetworkEffect {
   readonly afterSeconds: number;
   readonly kind: Exclude<NetworkEntry, "authorized">;
-  /** Of the amount that was requested; rounded down to cents. */
+  /** Percentage of the requested amount; rounded down to cents. */
   readonly percent: number;
 }
 
-/** The network's behaviour at a merchant. */
 export interface MerchantScript {
-  /** Captured with the authorization, as `percent`; 0: authorized only. */
+  /** Percentage captured with the authorization; 0 only authorizes. */
   readonly capturedPercent: number;
-  /** Whether the network still holds what was not captured. */
+  /** Whether the network still holds the uncaptured rest. */
   readonly isOpen: boolean;
   readonly effects: readonly NetworkEffect[];
 }
@@ -34,10 +33,10 @@ const authorized = (percent: number, effects: readonly NetworkEffect[]): Merchan
 const FULL: MerchantScript = captured(100);
 
 export const DECLINES = "sandbox-decline";
-/** The capture is not final for some seconds. */
+/** Merchant whose capture is not final for some seconds. */
 export const SETTLES_SLOWLY = "sandbox-slow";
 export const SLOW_SETTLEMENT_SECONDS = 3;
-/** The line breaks after the first charge. */
+/** Merchant with which the connection breaks after the first charge. */
 export const LOSES_CONNECTION = "sandbox-flaky";
 
 export const SCRIPTS: Readonly<Record<string, MerchantScript>> = {

@@ -1,39 +1,37 @@
 import type { Document } from "mongodb";
 import { capturedInFull, type NetworkEntry, type RailBooks } from "../../domain/ledger/books.ts";
 
-/** The books of the sandbox's network: its entries, and what they say of a payment. */
+/** The books of the sandbox's network: its entries, and a payment's state derived from them. */
 
-/** An effect on the network's books; the id makes each effect of a transaction happen once. */
+/** An effect on the network's books. Its id makes each effect of a transaction happen once. */
 export interface CardLedgerDocument extends Document {
   _id: string;
   organizationId: string;
   transactionId: string;
   merchant: string;
-  /** Cents of this entry. */
   amountCents: number;
   amountMc: number;
   status: NetworkEntry;
   createdAt: Date;
-  /** Granted with this entry; only a payment's first one grants anything. */
+  /** Amount granted with this entry; only a payment's first entry grants one. */
   authorizedMc?: number;
   /** Whether more may be captured after the first entry. */
   isOpen?: boolean;
-  /** Time until which the capture is not final. */
+  /** Time at which the capture becomes final; null if it is final. */
   settlesAt: Date | null;
-  /** When the network has more to say than the first entry: found by what was changed since. */
+  /** Time of an entry after the first one, by which changed payments are found. */
   changedAt?: Date;
 }
 
 const sumOf = (entries: readonly CardLedgerDocument[], ...statuses: CardLedgerDocument["status"][]): number =>
   entries.reduce((sum, { amountMc, status }) => (statuses.includes(status) ? sum + amountMc : sum), 0);
 
-/** The books of a payment after each of its entries, the oldest first: each refund can be told apart. */
+/** Returns a payment's books after each of its entries, oldest first, so that each refund can be told apart. */
 export const historyIn = (entries: readonly CardLedgerDocument[]): readonly RailBooks[] =>
   entries
     .toSorted((one, other) => one.createdAt.getTime() - other.createdAt.getTime())
     .flatMap((_, index, ordered) => booksIn(ordered.slice(0, index + 1)));
 
-/** Of one payment, from its entries. */
 export function booksIn(entries: readonly CardLedgerDocument[]): readonly RailBooks[] {
   const first = entries.find(({ authorizedMc }) => authorizedMc !== undefined);
   if (first === undefined) return [];

@@ -5,19 +5,21 @@ import { COLLECTIONS } from "../../store/documents.ts";
 import { type FenceDocument, FenceWriter } from "../../store/fence-writer.ts";
 import type { CardLedgerDocument } from "./network-books.ts";
 
-/** A decision in the capture's place that it is never made. Not on any organization's books; found by id alone. */
+/** A decision in the capture's place that the capture is never made. On no organization's books; found only by id. */
 export interface WithheldDocument extends Document {
   _id: string;
   status: "withheld";
   createdAt: Date;
 }
 
-/** A fence in the capture's place, replaced by an entry whose permit is not below it. */
+/** A fence in the capture's place. An entry with at least the fence's permit replaces it. */
 interface FencedDocument extends FenceDocument {
   readonly status: "fenced";
 }
 
-/** The order of a card at an issuer, written before the issuer is called. On no books of the sandbox, as `withheld`. */
+/**
+ * The order of a card at an issuer, written before the issuer is called. Like `withheld`, not on the sandbox's books.
+ */
 export interface IssuedDocument extends Document {
   _id: string;
   status: "issued";
@@ -30,11 +32,11 @@ export interface IssuedDocument extends Document {
   readyUntil: Date;
   /** Null: none. Said by the issuer, for good. */
   refusal: { readonly code: "CARD_NOT_ISSUED" | "INSUFFICIENT_FUNDS"; readonly reason: string } | null;
-  /** Time of the newest request that its network made; null: none. */
+  /** Time of the network's newest request; null if there was none. */
   askedAt: Date | null;
   closedAt: Date | null;
   createdAt: Date;
-  /** MAC over what the card stands for (`AccessProofs`). */
+  /** MAC over the fields that define the card (`AccessProofs`). */
   proof: string;
 }
 
@@ -49,8 +51,8 @@ export const isEffect = (entry: Entry): entry is CardLedgerDocument =>
 export const placeOf = (transactionId: string): string => `capture/${transactionId}`;
 
 /**
- * The place of each card payment's first entry: a capture of the sandbox, a card at an issuer, or that there is neither. The first
- * write decides which, once for all processes; a fence only keeps older permits out.
+ * The place of each card payment's first entry: a capture of the sandbox, a card at an issuer, or the decision for
+ * neither. The first write decides for all processes; a fence only keeps older permits out.
  */
 export class CardPlaces {
   readonly #ledger: Collection<Entry>;
@@ -67,16 +69,16 @@ export class CardPlaces {
     return this.#ledger.findOne({ _id: placeOf(transactionId) });
   }
 
-  /** Whether the place was empty, or had a fence that is not above the permit. */
+  /** Puts an entry into its place. False unless the place was empty, or had a fence not above the permit. */
   async put(document: Exclude<Entry, FencedDocument>, permit: number): Promise<boolean> {
     if ((await this.#writes.write({ insertOne: { document } })) === "written") return true;
     const { _id, ...replacement } = document;
     const filter = { _id, fence: { $lte: permit } };
-    // Anything else in the place is met by the insert that `upsert` falls back on.
+    // If anything else is in the place, the insert that `upsert` falls back on conflicts with it.
     return (await this.#writes.write({ replaceOne: { filter, replacement, upsert: true } })) === "written";
   }
 
-  /** Whether it is never charged now: else the place has something. */
+  /** Ensures that the payment is never charged. False if its place is taken. */
   withhold(transactionId: string, createdAt: Date): Promise<boolean> {
     return this.put({ _id: placeOf(transactionId), status: "withheld", createdAt }, Infinity);
   }

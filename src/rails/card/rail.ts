@@ -27,7 +27,7 @@ import {
 import { booksIn, type CardLedgerDocument, historyIn } from "./network-books.ts";
 import { CardPlaces, type Entry, isEffect, isFence, isIssued, isWithheld, placeOf } from "./places.ts";
 
-/** The processor took the call, and the line broke before it answered. */
+/** The processor accepted the call, and the connection broke before it answered. */
 export class ProcessorConnectionLost extends Error {
   override readonly name = "ProcessorConnectionLost";
 }
@@ -38,15 +38,15 @@ const DECLINED = {
   reason: "The card issuer declined the payment.",
 } as const;
 
-/** Plays what the network does with a payment after its authorization, each effect at its time. */
+/** Plays the network's effects on a payment after its authorization, each at its time. */
 export interface CardScripts {
-  /** Repeatable, also before the payment is sent. */
+  /** Starts the effects. Repeatable, and allowed before the payment is sent. */
   begin(profile: AgentProfile, transactionId: string, effects: readonly TimedEffect[]): Promise<void>;
 }
 
 /**
- * The sandbox's card processor: a real counterpart with books of its own in MongoDB. A charge is idempotent by
- * transaction id: its entry's id is made of it, and the journaled insert is the effect. A decline makes no entry.
+ * The sandbox's card processor: a real counterpart with its own books in MongoDB. A charge is idempotent by transaction
+ * id: its entry's id is derived from it, and the journaled insert is the effect. A decline makes no entry.
  */
 export class CardSandbox implements RailPort, RailNetwork {
   readonly capabilities = { finality: "instant" } as const;
@@ -81,18 +81,18 @@ export class CardSandbox implements RailPort, RailNetwork {
     const entry = await this.#places.of(transactionId);
     if (entry === null || isFence(entry) || isIssued(entry)) return null;
     if (isWithheld(entry)) return { status: "withheld" };
-    if (entry.authorizedMc !== amountMc) throw new Error(`another amount under ${transactionId}`);
+    if (entry.authorizedMc !== amountMc) throw new Error(`${transactionId} was recorded with another amount`);
     return this.#outcome(entry, payment);
   }
 
-  /** The processor settles by itself; there is nothing to do but to ask. */
+  /** The processor settles by itself, so its state is only queried. */
   settle(_profile: AgentProfile, payment: Payment): Promise<RailOutcome | null> {
     return this.query(payment);
   }
 
   /** Inserts the refusal in the capture's place, so that exactly one of the two exists, whichever comes first. */
   async withhold(_profile: AgentProfile, payment: Payment): Promise<RailOutcome> {
-    // A withdrawn payment has no entry.
+    // A declined payment has no entry.
     if (payment.request.recipient === DECLINES) return DECLINED;
     const { transactionId } = payment.request;
     if (await this.#places.withhold(transactionId, this.#clock())) return { status: "withheld" };
@@ -107,7 +107,7 @@ export class CardSandbox implements RailPort, RailNetwork {
     return historyIn(await this.#entriesOf(transactionId));
   }
 
-  /** Only effects after the first entry: the sender has booked that one. */
+  /** Yields only effects after the first entry, which the sender has booked. */
   async *changedSince(since: Date): AsyncIterable<ChangedPayment> {
     const changed = this.#ledger
       .find<CardLedgerDocument>({ changedAt: { $gte: since, $type: "date" } })
@@ -124,7 +124,7 @@ export class CardSandbox implements RailPort, RailNetwork {
     return "played";
   }
 
-  /** Adds an effect of the network to a payment that was sent, once for each number. */
+  /** Adds an effect of the network to a payment that was sent, once per number. */
   async apply(
     transactionId: string,
     number: number,
@@ -152,7 +152,7 @@ export class CardSandbox implements RailPort, RailNetwork {
     return Promise.resolve({ kind: "none" });
   }
 
-  /** The card is the organization's, and an agent has no right of its own on it. */
+  /** The card is the organization's; an agent has no right of its own to it. */
   detach(): Promise<Detachment> {
     return Promise.resolve("detached");
   }
@@ -184,7 +184,7 @@ export class CardSandbox implements RailPort, RailNetwork {
     };
   }
 
-  /** As the network first charged it, whenever it is asked. */
+  /** Returns the outcome as first charged by the network, whenever it is queried. */
   #outcome(first: CardLedgerDocument, { request }: StoredPayment): RailOutcome {
     if (first.settlesAt !== null && first.settlesAt > this.#clock()) return { status: "pending" };
     const isPlain = first.amountMc === request.amountMc && first.isOpen !== true;
@@ -192,7 +192,7 @@ export class CardSandbox implements RailPort, RailNetwork {
   }
 }
 
-/** Whole cents, rounded down; all of it where that is what is asked for. */
+/** Returns a percentage in whole cents, rounded down; for 100 percent, the exact amount. */
 const portion = (mc: number, percent: number): number =>
   percent === 100 ? mc : mcOf(Math.floor((mc * percent) / 100 / MC_PER_CENT));
 

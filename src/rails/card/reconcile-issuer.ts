@@ -10,10 +10,10 @@ import { CHECK_PREFIX } from "./inbound.ts";
 import type { IssuedDocument } from "./places.ts";
 import { booksText } from "./reconcile.ts";
 
-/** Maximum cards whose books are read at the same time: issuers limit calls. */
+/** Maximum cards whose books are read concurrently: issuers limit calls. */
 const CARDS_AT_ONCE = 4;
 
-/** Compares payments on cards with what the issuer has charged, and the issuer's cards with the payments. */
+/** Compares payments on cards with the issuer's charges, and the issuer's cards with the payments. */
 export const issuerReconciliation: RailReconciliation = {
   kind: "card_issuer_differs",
   advice: "Compare the payment with the issuer's card; what the issuer has charged was really paid.",
@@ -69,7 +69,7 @@ async function compared(
 const booksIsEmpty = (books: readonly RailBooks[]): boolean =>
   books.every(({ authorizedMc, capturedMc, creditedMc }) => authorizedMc + capturedMc + creditedMc === 0);
 
-/** The issuer must have been read after the payment. */
+/** Compares one card's payment with its charges. The issuer must be read after the payment. */
 export function compareIssued(
   id: string,
   payment: PaymentEntry | null,

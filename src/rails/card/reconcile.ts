@@ -6,7 +6,6 @@ import { cents, grouped, type PaymentEntry, type RailFinding } from "../findings
 import type { RailReconciliation } from "../folder.ts";
 import { booksIn, type CardLedgerDocument } from "./network-books.ts";
 
-/** Compares payments with the processor's ledger. */
 export const cardReconciliation: RailReconciliation = {
   kind: "card_ledger_differs",
   advice:
@@ -17,7 +16,9 @@ export const cardReconciliation: RailReconciliation = {
   },
 };
 
-/** A payment's books are those of its network, and payments that no network has charged have none. The network must have been read after the payments. */
+/**
+ * Checks that payments' books equal their networks', and are empty if uncharged. Read the network after the payments.
+ */
 export function compareCards(
   payments: readonly PaymentEntry[],
   ledger: readonly CardLedgerDocument[],
@@ -67,7 +68,7 @@ function compareCard(
   return findings;
 }
 
-/** Returns books in one form, however they came. */
+/** Returns books in a form that does not depend on their source. */
 const comparable = ({ authorization: _id, ...books }: RailBooks): Omit<RailBooks, "authorization"> => books;
 
 export const booksText = (books: readonly RailBooks[]): string =>

@@ -1,7 +1,7 @@
 import type { WholeAnswer } from "../../lib/guarded-fetch/exchange.ts";
 import type { ShopAnswer } from "./orders.ts";
 
-/** Headers of the connection, which mean nothing to the agent. */
+/** Hop-by-hop headers, which mean nothing to the agent. */
 const OF_CONNECTION: ReadonlySet<string> = new Set([
   "connection",
   "content-length",
@@ -10,7 +10,7 @@ const OF_CONNECTION: ReadonlySet<string> = new Set([
   "upgrade",
 ]);
 
-/** A shop's answer as the agent is given it: a body that is no UTF-8 in base64. */
+/** Returns a shop's answer as given to the agent. A body that is not UTF-8 is base64. */
 export function answerIn({ body, headers, httpStatus, isCut }: WholeAnswer): ShopAnswer {
   const shown = Object.entries(headers).flatMap(([name, value]) =>
     value === undefined || OF_CONNECTION.has(name)
@@ -27,7 +27,7 @@ export function answerIn({ body, headers, httpStatus, isCut }: WholeAnswer): Sho
   };
 }
 
-/** Null: it is no UTF-8. A character that the bound has cut is left out. */
+/** Returns the body as text, without a character that the size limit cut; null if the body is not UTF-8. */
 function textIn(body: Buffer, isCut: boolean): string | null {
   try {
     return new TextDecoder("utf8", { fatal: true, ignoreBOM: true }).decode(body, { stream: isCut });

@@ -10,46 +10,45 @@ import type { Indexes } from "../../store/indexes.ts";
 import type { Frame, Offer } from "./protocols/offer.ts";
 import type { ShopRequest } from "./shops.ts";
 
-/** Request to a shop, and the offer that is taken. */
 export interface Order {
   readonly request: ShopRequest;
   readonly offer: Pick<Offer, "frame" | "nonce" | "timeoutSeconds"> & {
-    /** The token's smallest units. */
+    /** In the token's smallest units. */
     readonly units: string;
   };
 }
 
-/** An answer of a shop as it is given to the agent. */
+/** A shop's answer as given to the agent. */
 export interface ShopAnswer {
   readonly httpStatus: number;
   readonly headers: Readonly<Record<string, string>>;
-  /** Null: the shop sent no body. */
+  /** Null if the shop sent no body. */
   readonly body: string | null;
   readonly bodyEncoding: "utf8" | "base64";
-  /** Whether the body was longer, or broke off. */
+  /** Whether the body exceeded the limit or broke off. */
   readonly isCut: boolean;
 }
 
 /** Why a purchase ends unpaid. */
 export type OrderRefusal = RailFailure | { readonly code: "WITHHELD" };
 
-/** All that is known of a purchase beside its authorization, by transaction id. */
+/** Everything known about a purchase besides its authorization, by transaction id. */
 interface OrderDocument extends Document {
   readonly _id: string;
   readonly agentId: string;
-  /** The order, sealed; missing where the purchase was refused before, and after its end. */
+  /** The sealed order. Missing after the purchase has ended, or if it was refused before the order was stored. */
   readonly sealed?: string;
-  /** The nonce that the shop demands. */
+  /** The nonce that the shop requires. */
   readonly nonce?: Hex;
   readonly refusal?: OrderRefusal;
   readonly receipt?: string;
-  /** The paid request is under way until then at the latest; another one waits. */
+  /** Latest end of the paid request in flight; a second one waits for it. */
   readonly presentingUntil?: Date;
   readonly isAnswered?: boolean;
   readonly createdAt: Date;
 }
 
-/** Part of a purchase that follows from the shop's answer. */
+/** Fields of a purchase that follow from the shop's answer. */
 export type Answered = Pick<OrderDocument, "isAnswered" | "receipt">;
 
 interface AnswerDocument extends Document {
@@ -58,10 +57,10 @@ interface AnswerDocument extends Document {
   readonly expiresAt: Date;
 }
 
-/** The time for which a paid answer is kept: so long the same key gets what was bought. */
-const ANSWER_KEPT_MS = 3_600_000;
+/** Retention of a paid answer. Until then, repeating the idempotency key returns what was bought. */
+const ANSWER_RETENTION_MS = 3_600_000;
 
-/** The time for which an order's record is kept. A purchase ends within minutes of it; its transaction stays. */
+/** Retention of an order's record. A purchase ends within minutes; its transaction stays. */
 export const ORDER_KEPT_SECONDS = 30 * 86_400;
 
 /** Two payments never share a nonce: the second would look paid by the first. */
@@ -110,12 +109,14 @@ const storedAnswer = z.object({
   isCut: z.boolean(),
 });
 
-/** Readable part of an order. */
+/** The readable part of an order. */
 export interface KnownOrder extends Pick<OrderDocument, "refusal" | "receipt" | "isAnswered" | "createdAt"> {
   readonly order: Order | null;
 }
 
-/** Orders and answers of purchases in MongoDB, both sealed: they hold what agents say to shops, and what they bought. */
+/**
+ * Orders and answers of purchases in MongoDB. Both are sealed: they hold the agents' requests to shops, and the goods.
+ */
 export class Orders {
   readonly #orders: Collection<OrderDocument>;
   readonly #answers: Collection<AnswerDocument>;
@@ -140,7 +141,10 @@ export class Orders {
     return { ...found, order };
   }
 
-  /** Stores the first order of a purchase. `there`: another process has stored one, or ended the purchase, and keeps its place. */
+  /**
+   * Stores the first order of a purchase. `there`: another process has stored an order or ended the purchase, and that
+   * record stays. `used`: the nonce belongs to another purchase.
+   */
   async insert(agentId: string, transactionId: string, order: Order): Promise<"stored" | "used" | "there"> {
     const { nonce } = order.offer;
     const sealed = this.#sealer.seal(ORDER, transactionId, JSON.stringify(order));
@@ -154,7 +158,7 @@ export class Orders {
     }
   }
 
-  /** Stores the order, in the place of an earlier one that nothing was signed for. `used`: its nonce is another purchase's. */
+  /** Replaces an order for which nothing was signed. `used`: the nonce belongs to another purchase. */
   async put(agentId: string, transactionId: string, order: Order): Promise<"stored" | "used"> {
     const { nonce } = order.offer;
     const sealed = this.#sealer.seal(ORDER, transactionId, JSON.stringify(order));
@@ -174,7 +178,7 @@ export class Orders {
     }
   }
 
-  /** Notes for good why the purchase ends unpaid; the first reason stays. */
+  /** Records for good why the purchase ends unpaid. The first reason stays. */
   async refuse(agentId: string, transactionId: string, refusal: OrderRefusal): Promise<OrderRefusal> {
     const createdAt = this.#clock();
     try {
@@ -189,7 +193,7 @@ export class Orders {
     return (await this.#orders.findOne({ _id: transactionId }))?.refusal ?? refusal;
   }
 
-  /** Whether the caller may send the paid request now: nobody else is sending it, and no answer is there. */
+  /** Whether the caller may send the paid request now: no other process is sending it, and no answer exists. */
   async beginPresenting(transactionId: string, withinMs: number): Promise<boolean> {
     const now = this.#clock();
     const { matchedCount } = await this.#orders.updateOne(
@@ -203,7 +207,7 @@ export class Orders {
     return matchedCount === 1;
   }
 
-  /** `answered`: the answer is kept by now. `isOver`: the purchase has come to its end, too. */
+  /** Ends the sending. With `answered`, the answer has been kept; with `isOver`, the purchase has ended as well. */
   async endPresenting(transactionId: string, answered: Answered = {}, isOver = false): Promise<void> {
     const answer = answered.isAnswered === true ? { $set: answered } : {};
     const over = isOver ? { sealed: "" } : {};
@@ -214,7 +218,7 @@ export class Orders {
   /** Keeps the first paid answer. */
   async keep(transactionId: string, answer: ShopAnswer): Promise<void> {
     const sealed = this.#sealer.seal(ANSWER, transactionId, JSON.stringify(answer));
-    const expiresAt = new Date(this.#clock().getTime() + ANSWER_KEPT_MS);
+    const expiresAt = new Date(this.#clock().getTime() + ANSWER_RETENTION_MS);
     await this.#answers.updateOne(
       { _id: transactionId },
       { $setOnInsert: { sealed, expiresAt } },
@@ -222,14 +226,14 @@ export class Orders {
     );
   }
 
-  /** The answer that was kept; null: there is none, or none any more. */
+  /** Returns the kept answer; null if there is none or it has expired. */
   async answerOf(transactionId: string): Promise<ShopAnswer | null> {
     const found = await this.#answers.findOne({ _id: transactionId });
     if (found === null || found.expiresAt <= this.#clock()) return null;
     return storedAnswer.parse(JSON.parse(this.#sealer.open(ANSWER, transactionId, found.sealed)));
   }
 
-  /** Erases what the agent said to the shop: the purchase has come to its end. */
+  /** Erases the agent's request to the shop once the purchase has ended. */
   async close(transactionId: string): Promise<void> {
     await this.#orders.updateOne({ _id: transactionId }, { $unset: { sealed: "" } });
   }

@@ -21,13 +21,13 @@ import { presented, receiptOf, validBeforeOf } from "./protocols/choose.ts";
 import type { Offer } from "./protocols/offer.ts";
 import { SHOP_TIMEOUT_MS, type Shops, type ShopRequest } from "./shops.ts";
 
-/** Wait of one call for the pocket's money. */
+/** Maximum wait of one call for the pocket to be funded. */
 const FUNDING_WAIT_MS = 5_000;
-/** Wait of `send` for a final block, after the shop's answer. On a local chain that is the whole way. */
+/** Wait of `send` for a final block after the shop's answer: enough for the whole payment on a local chain. */
 const CONFIRMATION_WAIT_MS = 1_000;
-/** Longer than an exchange: after that the process which began it has died. */
-const PRESENTING_MS = SHOP_TIMEOUT_MS + 5_000;
-/** The time in which a decided or approved purchase has to be made by its caller. */
+/** Longer than an exchange: afterwards the process that began the request must have died. */
+const PRESENTING_TIMEOUT_MS = SHOP_TIMEOUT_MS + 5_000;
+/** Time in which the caller has to complete a decided or approved purchase. */
 export const CLAIM_MS = 3_600_000;
 /** A fence above every permit. */
 const FOR_GOOD = Number.MAX_SAFE_INTEGER;
@@ -52,11 +52,11 @@ const NOT_TAKEN: RailFailure = {
     "The seller did not take the payment in time: nothing was charged, and the amount is available again.",
 };
 
-/** An order whose caller waits, and the shop's last answer to it. */
+/** An order whose caller is waiting, and the shop's last answer to it. */
 export interface Hand {
   readonly request: ShopRequest;
   readonly offer: Offer;
-  /** The transaction that the caller has just made up, until it is sent; null: it repeats a key. */
+  /** The transaction id that the caller has just created, until it is sent; null if the caller repeats a key. */
   newTransactionId: string | null;
   answer: ShopAnswer | null;
 }
@@ -64,11 +64,11 @@ export interface Hand {
 interface AskedOrder {
   readonly order: Order;
   readonly isStored: boolean;
-  /** Whether its id is this call's, which sends it for the first time. */
+  /** Whether this call created the transaction id, and so sends the payment for the first time. */
   readonly isNew: boolean;
 }
 
-/** A paid request that this process alone sends now. */
+/** A paid request that only this process sends now. */
 interface Presented {
   readonly order: Order;
   readonly authorization: Authorization;
@@ -84,15 +84,15 @@ export interface ChallengeRailDependencies {
 }
 
 /**
- * Buys from shops that ask for payment with HTTP 402, with signed authorizations from agents' pockets. The pocket records an
- * authorization under the permit, once for a payment; that record is the trace of sending. What becomes of it is only the chain's
- * word, by a final block: a shop's answer proves nothing.
+ * Buys from shops that ask for payment with HTTP 402, using signed authorizations from agents' pockets. The pocket
+ * records an authorization under the permit, once per payment; that record proves that the payment was sent. Only a
+ * final block on the chain decides the outcome: a shop's answer proves nothing.
  */
 export class ChallengeRail implements RailPort {
   readonly capabilities = { finality: "eventual" } as const;
   readonly network = null;
   readonly #dependencies: ChallengeRailDependencies;
-  /** By agent and idempotency key. */
+  /** Keyed by agent and idempotency key. */
   readonly #hands = new Map<string, Hand>();
   readonly #sending = new SingleFlight<SendOutcome>();
 
@@ -100,7 +100,7 @@ export class ChallengeRail implements RailPort {
     this.#dependencies = dependencies;
   }
 
-  /** Does something while a caller waits with its order: the payment of this key is made with that. */
+  /** Runs `work` while a caller waits with its order; the payment of this key is made with that order. */
   async withHand<T>(agentId: string, keyHash: string, hand: Hand, work: () => Promise<T>): Promise<T> {
     const key = handKey(agentId, keyHash);
     this.#hands.set(key, hand);
@@ -111,17 +111,17 @@ export class ChallengeRail implements RailPort {
     }
   }
 
-  /** The paid answer; null: there is none, or it is kept no more. */
+  /** Returns the paid answer; null if there is none or it has expired. */
   answerOf(transactionId: string): Promise<ShopAnswer | null> {
     return this.#dependencies.orders.answerOf(transactionId);
   }
 
-  /** Whether an authorization is out: from then on nothing else is signed for the payment. */
+  /** Whether an authorization was issued: from then on nothing else is signed for the payment. */
   async isSigned(transactionId: string): Promise<boolean> {
     return (await this.#dependencies.pockets.authorizationsOf(transactionId)).length > 0;
   }
 
-  /** Pending without any effect where no order is there: the key's next use brings it. */
+  /** Sends a payment. Pending without any effect if there is no order: the key's next use brings one. */
   send(profile: AgentProfile, payment: Payment, permit: number): Promise<SendOutcome> {
     const work = () => this.#send(profile, payment, permit);
     return this.#sending.run(payment.request.transactionId, work);
@@ -136,7 +136,7 @@ export class ChallengeRail implements RailPort {
     return "status" in asked ? asked : this.#pay(profile, payment, permit, asked);
   }
 
-  /** Whether this is the first call for a payment that its caller has just made up. */
+  /** Whether this is the first call for a transaction id that its caller has just created. */
   #isNew({ agentId }: AgentProfile, { request: { keyHash, transactionId } }: Payment): boolean {
     const hand = this.#hands.get(handKey(agentId, keyHash));
     if (hand?.newTransactionId !== transactionId) return false;
@@ -144,7 +144,7 @@ export class ChallengeRail implements RailPort {
     return true;
   }
 
-  /** The caller's order; without a caller the stored one. */
+  /** Returns the waiting caller's order, or else the stored one. */
   async #orderFor(
     profile: AgentProfile,
     payment: Payment,
@@ -179,7 +179,8 @@ export class ChallengeRail implements RailPort {
       units,
       validAfter: 0,
       validBefore: validBeforeOf(order.offer, clock().getTime()),
-      // Even without its records the service could not have two settled for one payment.
+      // A nonce derived from the payment: even if the service lost its records, no two authorizations for one payment
+      // could settle.
       nonce: order.offer.nonce ?? keccak256(stringToBytes(`${transactionId}/1`)),
     });
     const [stored, funding, prepared] = await Promise.all([
@@ -193,14 +194,14 @@ export class ChallengeRail implements RailPort {
     if (funding.status === "pending") return PENDING;
     const authorize = async (): Promise<Authorized> => {
       const transfer = transferNow();
-      // A signature made before a long wait for a top-up would be over too early.
+      // A signature made before a long wait for a top-up would expire too early.
       const isInTime = prepared !== null && transfer.validBefore <= prepared.transfer.validBefore + 1;
       const first = isInTime ? await pockets.authorizeFirst(agentId, transactionId, prepared, permit) : null;
       return first ?? pockets.authorize(agentId, transactionId, transfer, permit);
     };
     const [authorized, isOurTurn] = await Promise.all([
       authorize(),
-      orders.beginPresenting(transactionId, PRESENTING_MS),
+      orders.beginPresenting(transactionId, PRESENTING_TIMEOUT_MS),
     ]);
     if (authorized.kind === "signed") {
       const begun = isOurTurn ? { order, authorization: authorized.authorization } : null;
@@ -219,7 +220,10 @@ export class ChallengeRail implements RailPort {
     }
   }
 
-  /** Sends what was stored or ended by another process while this one was suspended, and leaves no money set aside for an end. */
+  /**
+   * Sends a payment whose order another process stored, or whose purchase another process ended, while this one was
+   * suspended. Leaves no money reserved for a purchase that has ended.
+   */
   async #sendAgain(profile: AgentProfile, payment: Payment, permit: number): Promise<SendOutcome> {
     const outcome = await this.#send(profile, payment, permit);
     if (outcome.status !== "pending" && outcome.status !== "fenced")
@@ -227,7 +231,7 @@ export class ChallengeRail implements RailPort {
     return outcome;
   }
 
-  /** Sends the paid request, unless it was answered, and waits so long for a final block. */
+  /** Sends the paid request unless it was answered, and waits up to `withinMs` for a final block. */
   async #deliver(
     profile: AgentProfile,
     payment: Payment,
@@ -246,7 +250,7 @@ export class ChallengeRail implements RailPort {
     }
   }
 
-  /** The paid request, if it is to be sent now and nobody else sends it. */
+  /** Returns the paid request if it is to be sent now and no other process is sending it. */
   async #toPresent({ request: { transactionId } }: Payment): Promise<Presented | null> {
     const { clock, orders, pockets } = this.#dependencies;
     const [authorizations, known] = await Promise.all([
@@ -257,13 +261,13 @@ export class ChallengeRail implements RailPort {
     const order = known?.order ?? null;
     if (order === null || authorization === undefined || known?.isAnswered === true) return null;
     if (authorization.validBefore * 1_000 <= clock().getTime()) return null;
-    const isOurTurn = await orders.beginPresenting(transactionId, PRESENTING_MS);
+    const isOurTurn = await orders.beginPresenting(transactionId, PRESENTING_TIMEOUT_MS);
     return isOurTurn ? { order, authorization } : null;
   }
 
   /**
-   * Whatever the shop answers, the same authorization is the only one. Resolves to the chain's word, which is read while the answer is
-   * stored; null: it was not read.
+   * Sends the paid request. Whatever the shop answers, the same authorization stays the only one. Resolves to the
+   * chain's state, which is read while the answer is stored; null if it was not read.
    */
   async #present(
     profile: AgentProfile,
@@ -279,7 +283,7 @@ export class ChallengeRail implements RailPort {
       const others = Object.entries(request.headers).filter(([name]) => name.toLowerCase() !== header.name);
       const headers = { ...Object.fromEntries(others), [header.name]: header.value };
       const fetched = await shops.fetch(profile, { ...request, headers });
-      // A 402 now says nothing: it may have been settled, or will be.
+      // A 402 at this point says nothing: the authorization may have been settled, or will be.
       if (fetched?.kind !== "answered" || fetched.httpStatus === 402) return null;
       const answer = answerIn(fetched);
       const hand = this.#hands.get(handKey(profile.agentId, keyHash));
@@ -312,7 +316,7 @@ export class ChallengeRail implements RailPort {
     return this.#outcomeOf(last, known?.receipt ?? null);
   }
 
-  /** The chain's word on an authorization, which the shop perhaps says it has settled. */
+  /** Returns the outcome of an authorization by the chain. `isSaidSettled`: the shop claims to have settled it. */
   async #outcomeOf(
     authorization: Authorization,
     received: string | null,
@@ -356,7 +360,7 @@ export class ChallengeRail implements RailPort {
     return this.#refuse(profile, payment, { code: "WITHHELD" });
   }
 
-  /** Nothing is signed for the payment from now on. What was signed before is answered as it is. */
+  /** Ends a purchase unpaid: nothing more is signed. Whatever was signed before is answered by its own outcome. */
   async #refuse(profile: AgentProfile, payment: Payment, refusal: OrderRefusal): Promise<RailOutcome> {
     const { orders, pockets } = this.#dependencies;
     const { transactionId } = payment.request;
@@ -376,18 +380,17 @@ export class ChallengeRail implements RailPort {
     return this.#dependencies.pockets.fence(places);
   }
 
-  /** The pocket's change is part of the wallet's balance. */
+  /** The pocket's money is part of the wallet's balance. */
   balance(): Promise<RailBalance> {
     return Promise.resolve({ kind: "none" });
   }
 
-  /** The pocket ends with its wallet. */
+  /** The pocket is closed together with its wallet. */
   detach(): Promise<Detachment> {
     return Promise.resolve("detached");
   }
 }
 
-/** The rail over an agent's pocket. */
 export const challengeRailOf = (
   { config, pockets }: Pick<Wallets, "config" | "pockets">,
   others: Pick<ChallengeRailDependencies, "clock" | "orders" | "shops">,

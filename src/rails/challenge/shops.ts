@@ -1,7 +1,6 @@
 import { type FetchOutcome, GuardedFetch } from "../../lib/guarded-fetch/guarded-fetch.ts";
 import { Gate } from "../../lib/gate.ts";
 
-/** A request to a shop, as an agent gave it. */
 export interface ShopRequest {
   readonly url: string;
   readonly method: string;
@@ -9,13 +8,13 @@ export interface ShopRequest {
   readonly body: string | null;
 }
 
-/** Timeout of one exchange with a shop, and the largest answer that is taken. */
+/** Timeout of one exchange with a shop, and the maximum size of an answer's body. */
 export const SHOP_TIMEOUT_MS = 10_000;
 export const SHOP_BODY_MAX_BYTES = 256 * 1_024;
-/** A challenge of 16 KiB has room beside other headers. */
+/** Room for a challenge of 16 KiB and other headers. */
 const SHOP_HEADERS_MAX_BYTES = 32 * 1_024;
 
-/** Exchanges at once, of a process, an organization and an agent: each holds a connection and up to 256 KiB. */
+/** Maximum exchanges in flight per process, organization and agent: each holds a connection and up to 256 KiB. */
 const EXCHANGES_MAX = 128;
 const OF_ORGANIZATION_MAX = 64;
 const OF_AGENT_MAX = 16;
@@ -25,7 +24,7 @@ export interface Shopper {
   readonly agentId: string;
 }
 
-/** The way to shops on the web: bounded in every direction, so that slow or endless ones harm nobody else. */
+/** Fetches from shops on the web, within limits that keep slow or endless shops from harming other callers. */
 export class Shops {
   readonly #guard: GuardedFetch;
   readonly #gate = new Gate(EXCHANGES_MAX);
@@ -34,7 +33,7 @@ export class Shops {
     this.#guard = new GuardedFetch({ allowCidrs, extraCa: null, allowsHttp: true });
   }
 
-  /** Null: too many exchanges are going on. No redirect is followed. */
+  /** Sends a request without following redirects. Null if too many exchanges are in flight. */
   async fetch({ agentId, organizationId }: Shopper, request: ShopRequest): Promise<FetchOutcome | null> {
     const permit = this.#gate.enter(
       { name: agentId, max: OF_AGENT_MAX },
@@ -49,7 +48,7 @@ export class Shops {
     }
   }
 
-  /** Ends the exchanges that are going on. */
+  /** Aborts the exchanges in flight. */
   close(): void {
     this.#guard.close();
   }

@@ -1,7 +1,7 @@
 import type { RailPort } from "../../payments/ports.ts";
 import type { StoredPayment } from "../../domain/ledger/payment.ts";
 
-/** The wallet's rail, of whose payments those that buy from shops are made from the pocket. */
+/** The wallet's rail, with payments that buy from shops made from the pocket. */
 export function withPurchases(wallet: RailPort, purchases: RailPort): RailPort {
   const railOf = ({ request }: StoredPayment): RailPort =>
     request.protocol === undefined ? wallet : purchases;
@@ -10,7 +10,7 @@ export function withPurchases(wallet: RailPort, purchases: RailPort): RailPort {
     network: null,
     send: (profile, payment, permit) => railOf(payment).send(profile, payment, permit),
     async fence(places) {
-      // A place does not say which of the two makes its payment.
+      // A place does not say which of the two rails makes the payment.
       await Promise.all([wallet.fence(places), purchases.fence(places)]);
     },
     query: (payment) => railOf(payment).query(payment),

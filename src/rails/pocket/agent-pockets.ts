@@ -32,12 +32,12 @@ import { type PocketRecord, type PocketRecords, reservedUnits, type TopUp } from
 import { signPermit, signSweep, signTransfer } from "./signing.ts";
 import type { TokenDomain, TokenDomains } from "./token-domain.ts";
 
-/** The age after which money is no longer set aside for a payment that nothing was signed for; its caller asks again. */
+/** Age at which a reservation is released if nothing was signed for its payment; the caller then asks again. */
 const UNSIGNED_MS = 60_000;
-/** Rounds of one `authorize` against other processes. */
+/** Maximum attempts of one `authorize` that races with other processes. */
 const ROUNDS_MAX = 10;
 const SWEEP_WAIT_MS = 5_000;
-/** Signatures kept, of some hundred bytes each. */
+/** Maximum cached signatures, of some hundred bytes each. */
 const SIGNATURES_MAX = 2_000;
 
 const FUNDED: Funding = { status: "funded" };
@@ -56,13 +56,13 @@ export interface PocketDependencies {
   readonly config: ChainConfig;
   readonly clock: Clock;
   readonly broadcast: (recorded: Iterable<Recorded>) => Promise<void>;
-  /** Null where the chain mines by itself. */
+  /** Null if the chain mines by itself. */
   readonly mine: (() => Promise<void>) | null;
 }
 
 export class AgentPockets implements Pockets {
   readonly #dependencies: PocketDependencies;
-  /** Top-ups that this process is at, by agent: a crowd of payments waits for one. */
+  /** Top-ups in flight in this process, by agent: concurrent payments share one. */
   readonly #toppingUp = new SingleFlight<RailOutcome>();
   readonly #signatures = new LRUCache<string, Hex>({ max: SIGNATURES_MAX });
 
@@ -95,7 +95,7 @@ export class AgentPockets implements Pockets {
     let isPruned = false;
     let least = false;
     for (;;) {
-      // First what is set aside, then the balance: what is settled in between counts twice, and nothing is overlooked.
+      // Reads the reservations before the balance: a payment settled in between then counts twice, and none is missed.
       const record = await records.reserve(profile, transactionId, units);
       if (record.isClosed) return failed(DETACHED);
       const held = await this.unitsIn(agentId);
@@ -120,7 +120,7 @@ export class AgentPockets implements Pockets {
         least = true;
       }
       if (outcome.status !== "pending") continue;
-      // Mined in the newest block is enough to sign, though another top-up waits for a final one.
+      // The newest block suffices for signing, even while another top-up waits for a final block.
       if (reservedUnits(record, transactionId) <= (await this.unitsIn(agentId))) return FUNDED;
       if (performance.now() >= until) return PENDING;
       await sleep(config.pollMs);
@@ -130,7 +130,7 @@ export class AgentPockets implements Pockets {
   async prepare(agentId: string, transfer: PocketTransfer): Promise<Prepared> {
     const [{ blockNumber: signedAtBlock }, signature] = await Promise.all([
       this.#dependencies.rpc.head(),
-      // Other calls go out first: signing occupies the process for milliseconds.
+      // The other calls start first: signing occupies the process for milliseconds.
       nextTurn().then(() => this.#sign(agentId, transfer)),
     ]);
     return { transfer, signedAtBlock, signature };
@@ -183,7 +183,9 @@ export class AgentPockets implements Pockets {
       if (recorded === "recorded") return { kind: "signed", authorization };
       if (recorded === "fenced") return { kind: "fenced" };
     }
-    throw new Error(`no authorization of ${transactionId} could be recorded: its nonce is another one's`);
+    throw new Error(
+      `no authorization of ${transactionId} could be recorded: its nonce is taken by another one`,
+    );
   }
 
   async authorizationsOf(transactionId: string): Promise<readonly Authorization[]> {
@@ -239,7 +241,7 @@ export class AgentPockets implements Pockets {
     return "pending";
   }
 
-  /** Throws where the record is not what the pocket has signed: it was changed by something else than the service. */
+  /** Throws if the record is not what the pocket signed, so that something other than the service changed it. */
   async #genuine(record: Authorization): Promise<Authorization> {
     const { agentId, number, transactionId } = record;
     const signature = await this.#sign(agentId, record);
@@ -249,7 +251,7 @@ export class AgentPockets implements Pockets {
     return record;
   }
 
-  /** Signatures by transfer: making one takes milliseconds, and it never differs. */
+  /** Returns a signature, cached by transfer: signing takes milliseconds and is deterministic. */
   async #sign(agentId: string, transfer: PocketTransfer): Promise<Hex> {
     const { nonce, to, units, validAfter, validBefore } = transfer;
     const key = [agentId, nonce, to, units, validAfter, validBefore].join(" ");
@@ -260,7 +262,7 @@ export class AgentPockets implements Pockets {
     return signature;
   }
 
-  /** Gives back what is set aside for payments that are decided on the chain, or that nothing was signed for in time. */
+  /** Releases reservations of payments that the chain has decided, or for which nothing was signed in time. */
   async #prune(agentId: string, besides: string, { reservations }: PocketRecord): Promise<boolean> {
     const stale = await Promise.all(
       reservations.map(async ({ at, transactionId }) => {
@@ -278,8 +280,8 @@ export class AgentPockets implements Pockets {
   }
 
   /**
-   * The amount of a top-up: up to the float, or what payments need if that is more; less where the wallet has less, but what this
-   * payment lacks at the least, so that the wallet's refusal is this payment's.
+   * Amount of a top-up: up to the float, or what payments need if that is more. Less if the wallet has less, but at
+   * least what this payment lacks, so that a refusal by the wallet is this payment's refusal.
    */
   async #centsOf(wallet: Wallet, record: PocketRecord, held: bigint, missing: bigint, least: boolean) {
     const { config, rpc } = this.#dependencies;
@@ -293,7 +295,7 @@ export class AgentPockets implements Pockets {
     return Math.max(needed, Math.min(wanted, inWallet));
   }
 
-  /** Brings a top-up closer to its end, and records that end. */
+  /** Advances a top-up, and records its end. */
   async #topUp(wallet: Wallet, topUp: TopUp): Promise<RailOutcome> {
     const { rail, records, rpc, config } = this.#dependencies;
     const { agentId } = wallet;
@@ -306,7 +308,7 @@ export class AgentPockets implements Pockets {
       keepsLimit: true,
     };
     const inWallet = centsOf(await rpc.balanceAt(wallet.address, "latest"), config.tokenDecimals);
-    // Before any money is in the pocket, so that its owner can always take it.
+    // Permits the owner before any money reaches the pocket, so that the owner can always take it.
     if (topUp.number === 1 && inWallet >= topUp.cents) await this.#permitOwner(wallet);
     const outcome = await rail.spend(wallet, spend, 0);
     if (outcome.status !== "pending") await records.endTopUp(agentId, topUp);
@@ -347,7 +349,6 @@ export class AgentPockets implements Pockets {
   }
 }
 
-/** The id under which the wallet spends a top-up. */
 export const topUpId = (agentId: string, number: number): string => `pocket/${agentId}/${String(number)}`;
 
 const failed = ({ code, reason }: Omit<Extract<Funding, { status: "failed" }>, "status">): Funding => ({
@@ -356,7 +357,7 @@ const failed = ({ code, reason }: Omit<Extract<Funding, { status: "failed" }>, "
   reason,
 });
 
-/** Whole cents that cover a number of units. */
+/** Returns the whole cents that cover a number of units. */
 const centsUp = (units: bigint, tokenDecimals: number): number => {
   const cent = unitsOf(1, tokenDecimals);
   return Number((units + cent - 1n) / cent);

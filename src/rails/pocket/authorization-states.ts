@@ -9,14 +9,14 @@ const CANCELED = parseAbiItem(
   "event AuthorizationCanceled(address indexed authorizer, bytes32 indexed nonce)",
 );
 
-/** Blocks whose events are searched in one call, and calls for one authorization. Nodes bound what one answer may cover. */
+/** Blocks searched for events per call, and maximum calls per authorization. Nodes limit the range of one answer. */
 const BLOCKS_PER_CALL = 2_000n;
 const CALLS_MAX = 50;
 
 export interface StateDependencies {
   readonly rpc: ChainRpc;
   readonly config: ChainConfig;
-  /** Of a sandbox alone: mines a block, so that its time goes on. */
+  /** Mines a block in a sandbox, so that the chain's time advances; null elsewhere. */
   readonly mine: (() => Promise<void>) | null;
   readonly nowSeconds: () => number;
 }
@@ -24,8 +24,9 @@ export interface StateDependencies {
 type Asked = Pick<Authorization, "from" | "nonce" | "validBefore" | "signedAtBlock">;
 
 /**
- * State of an authorization in the final part of the chain. Its state is read at the newest final block, or at the oldest one that
- * nodes keep the state of, if that is newer; past that block's time it can't be used in any chain that has the final block.
+ * Returns an authorization's state in the final part of the chain. The state is read at the newest final block, or at
+ * the oldest block whose state nodes keep if that is newer. After that block's time the authorization cannot be used in
+ * any chain that contains the final block.
  */
 export async function stateOf(
   deps: StateDependencies,
@@ -35,7 +36,7 @@ export async function stateOf(
   const state = await read(deps, asked, isExpectedUsed);
   const { mine, nowSeconds } = deps;
   if (state.kind !== "open" || mine === null || nowSeconds() < asked.validBefore) return state;
-  // Nothing else may be sent to a local chain for as long as somebody waits for its time.
+  // A local chain may receive no other transaction while a caller waits for its time to pass.
   await mine();
   return read(deps, asked, isExpectedUsed);
 }
@@ -49,7 +50,7 @@ async function read(
   const search = { rpc, token: config.token, from, nonce };
   const [final, expected] = await Promise.all([
     rpc.finalBlock(),
-    // Nodes may refuse a range this long: then the event is searched in shorter ranges.
+    // Nodes may refuse a range this long; the event is then searched in shorter ranges.
     isExpectedUsed ? eventOf(search, signedAtBlock, "latest").catch(() => null) : null,
   ]);
   if (final === null) return { kind: "open" };
@@ -70,7 +71,7 @@ async function read(
     const found = await within(fromBlock);
     if (found !== null) return found;
   }
-  // Between the final block and the one whose state was read.
+  // The event lies between the final block and the block whose state was read.
   if (final.stateAt > final.number) return { kind: "open" };
   return { kind: "used", txHash: null };
 }

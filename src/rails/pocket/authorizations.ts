@@ -7,12 +7,12 @@ import { FenceWriter } from "../../store/fence-writer.ts";
 import type { Indexes } from "../../store/indexes.ts";
 import type { Authorization } from "./pocket.ts";
 
-/** Whether it was settled is not stored: the chain knows. */
+/** A recorded authorization. Whether it was settled is not stored: the chain knows. */
 export interface AuthorizationDocument extends Document {
-  /** `eip155:1/txn_…/1`. */
+  /** For example `eip155:1/txn_…/1`. */
   readonly _id: string;
   readonly agentId: string;
-  /** The pocket; unique with `chain` and `nonce`, so that no nonce is ever signed for two transfers. */
+  /** The pocket. Unique together with `chain` and `nonce`, so that no nonce is ever signed for two transfers. */
   readonly from: string;
   readonly chain: string;
   readonly nonce: string;
@@ -26,7 +26,7 @@ export interface AuthorizationDocument extends Document {
   readonly createdAt: Date;
 }
 
-/** A fence keeps the place of a further authorization. */
+/** A fence holds the place of a further authorization. */
 type PlaceDocument = AuthorizationDocument | (Document & { readonly _id: string; readonly fence: number });
 
 export const AUTHORIZATION_INDEXES: Indexes = {
@@ -40,10 +40,13 @@ export const AUTHORIZATION_INDEXES: Indexes = {
   ],
 };
 
-/** Rounds of laying fences against processes that record at the same time. */
+/** Maximum rounds of laying fences against processes that record concurrently. */
 const ROUNDS_MAX = 20;
 
-/** The record of all that pockets ever signed; its reader checks the signatures. A place is empty, then has a fence, then an authorization for good. */
+/**
+ * The record of everything pockets ever signed; the reader checks the signatures. A place is empty, then holds a fence,
+ * then an authorization for good.
+ */
 export class AuthorizationRecords {
   readonly #collection: Collection<PlaceDocument>;
   readonly #fences: FenceWriter;
@@ -51,7 +54,7 @@ export class AuthorizationRecords {
   readonly #clock: Clock;
 
   constructor(db: Db, chain: string, clock: Clock) {
-    // Majority reads: what only a fallen primary had may be signed otherwise later.
+    // Majority reads: a record that only a failed primary had could later be signed differently.
     const options = { readConcern: { level: "majority" } } as const;
     this.#collection = db.collection(COLLECTIONS.pocketAuthorizations, options);
     this.#fences = new FenceWriter(db.collection(COLLECTIONS.pocketAuthorizations));
@@ -59,7 +62,7 @@ export class AuthorizationRecords {
     this.#clock = clock;
   }
 
-  /** A payment's authorizations, oldest first. */
+  /** Returns a payment's authorizations, oldest first. */
   async of(transactionId: string): Promise<readonly Authorization[]> {
     const from = `${this.#chain}/${transactionId}/`;
     const range = { _id: { $gte: from, $lt: `${from}\u{10ffff}` }, fence: { $exists: false } };
@@ -71,8 +74,8 @@ export class AuthorizationRecords {
   }
 
   /**
-   * Records an authorization in its place unless a fence above the permit is there. `taken`: another one is in the place, or has the
-   * nonce.
+   * Records an authorization in its place unless a fence above the permit is there. `taken`: another authorization is
+   * in the place or has the nonce.
    */
   async record(record: Authorization, permit: number): Promise<"recorded" | "taken" | "fenced"> {
     const { number, signedAtBlock, transactionId, units, ...rest } = record;
@@ -94,7 +97,7 @@ export class AuthorizationRecords {
     }
   }
 
-  /** Lays fences in the places of each payment's next authorization, until nothing was recorded there first. */
+  /** Lays fences in the places of each payment's next authorization, until no process records there first. */
   async fence(places: readonly FencedPlace[]): Promise<void> {
     let open = places.map((place) => ({ ...place, number: 1 }));
     for (let round = 0; open.length > 0; round += 1) {
@@ -120,7 +123,7 @@ export class AuthorizationRecords {
       document;
     const place = /^(.+)\/(\d+)$/.exec(_id.slice(this.#chain.length + 1));
     if (place?.[1] === undefined || !isHex(nonce) || !isHex(signature))
-      throw new Error(`${_id} is no authorization`);
+      throw new Error(`${_id} is not an authorization`);
     return {
       transactionId: place[1],
       number: Number(place[2]),

@@ -9,8 +9,8 @@ const KEY_SIZE_BYTES = 32;
 const CACHED_KEYS_MAX = 10_000;
 
 /**
- * The keys of agents' pockets, each derived from a sub-key of the master key and the agent's id, and kept nowhere. The
- * library's accounts show their address and no key.
+ * The keys of agents' pockets. Each is derived from a sub-key of the master key and the agent's id, and is stored
+ * nowhere. The library's accounts expose their address and no key.
  */
 export class PocketKeys {
   readonly #key: KeyObject;

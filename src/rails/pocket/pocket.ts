@@ -4,84 +4,85 @@ import type { RailFailure } from "../../domain/ledger/payment.ts";
 import type { Detachment, FencedPlace } from "../../payments/ports.ts";
 import type { TokenDomain } from "./token-domain.ts";
 
-/** Maximum time for which an authorization may be good, in seconds: what is out ends by itself soon after a stop. */
+/** Maximum validity of an authorization, in seconds: issued authorizations expire soon after a stop. */
 export const AUTHORIZATION_SECONDS_MAX = 300;
 
-/** An EIP-3009 transfer out of a pocket. Times are seconds since 1970, as the token compares them with its blocks. */
+/** An EIP-3009 transfer out of a pocket. Times are epoch seconds, which the token compares with its blocks. */
 export interface PocketTransfer {
   readonly to: Address;
-  /** The token's smallest units. */
+  /** In the token's smallest units. */
   readonly units: bigint;
   readonly validAfter: number;
   readonly validBefore: number;
   readonly nonce: Hex;
 }
 
-/** A transfer that was signed for a payment. */
+/** A transfer signed for a payment. */
 export interface Authorization extends PocketTransfer {
   readonly transactionId: string;
   readonly agentId: string;
   /** The pocket. */
   readonly from: Address;
-  /** Number among the payment's authorizations, from 1. A further one follows only one that is dead in a final block. */
+  /** Number among the payment's authorizations, from 1. Its predecessor must be dead in a final block. */
   readonly number: number;
-  /** The chain's newest block when it was signed. */
+  /** The chain's newest block at the time of signing. */
   readonly signedAtBlock: bigint;
   /** 65 bytes: r, s, v. */
   readonly signature: Hex;
 }
 
-/** Whether the pocket holds what a payment needs. Throws where the chain does not answer. */
+/** Whether the pocket holds enough for a payment. */
 export type Funding =
   | { readonly status: "funded" }
-  /** A top-up is on its way; ask again. */
+  /** A top-up is in flight; ask again. */
   | { readonly status: "pending" }
   | ({ readonly status: "failed" } & RailFailure);
 
 export type Authorized =
-  /** Recorded and signed: this transfer, or the one that was signed for the payment before and may still be settled. */
+  /** Recorded and signed: this transfer, or an earlier one for the same payment that may still be settled. */
   | { readonly kind: "signed"; readonly authorization: Authorization }
-  /** An earlier one was settled; nothing more is ever signed for the payment. */
+  /** An earlier authorization was settled; nothing more is ever signed for the payment. */
   | { readonly kind: "used"; readonly authorization: Authorization; readonly txHash: Hash | null }
-  /** A fence above the permit is in the place. Nothing is signed. */
+  /** A fence above the permit is in the place. Nothing was signed. */
   | { readonly kind: "fenced" }
-  /** The payment has no money set aside, or less than this: call `fund` first. Nothing is signed. */
+  /** The payment has no reservation, or one below the transfer's units: call `fund` first. Nothing was signed. */
   | { readonly kind: "unfunded" }
-  /** The transfer is good for longer than `AUTHORIZATION_SECONDS_MAX`, or over already. Nothing is signed. */
+  /** The transfer has expired or is valid for longer than `AUTHORIZATION_SECONDS_MAX`. Nothing was signed. */
   | { readonly kind: "bad_times" };
 
-/** A transfer whose signature is made, and is in this process alone. */
+/** A signed transfer that is known to this process alone. */
 export interface Prepared {
   readonly transfer: PocketTransfer;
-  /** The chain's newest block before it was signed. */
+  /** The chain's newest block before signing. */
   readonly signedAtBlock: bigint;
   readonly signature: Hex;
 }
 
-/** State of an authorization by a final block. */
+/** State of an authorization as of a final block. */
 export type AuthorizationState =
   | { readonly kind: "open" }
-  /** Settled. Null: the chain no longer shows the transaction. */
+  /** Settled. `txHash` is null if the chain no longer shows the transaction. */
   | { readonly kind: "used"; readonly txHash: Hash | null }
-  /** Neither settled nor ever to be. */
+  /** Not settled, and never will be. */
   | { readonly kind: "dead" };
 
-/** The agents' pockets: per agent a plain key with small change, which pays by signature what a merchant settles. */
+/** The agents' pockets: per agent a plain key with a small balance, which pays by signatures that merchants settle. */
 export interface Pockets {
-  /** Follows from the agent's id and the service's key, before anything is sent there. */
+  /** Returns the pocket's address, derived from the agent's id and the service's key before anything is sent there. */
   addressOf(agentId: string): Address;
-  /** The token's EIP-712 domain, as the token itself has it. No signature is made under another. */
+  /** The token's EIP-712 domain, read from the token itself. No signature is made under another domain. */
   domain(): Promise<TokenDomain>;
   /**
-   * Sets money aside for a payment and sees to it that the pocket holds it, beside what is set aside for others: tops up from
-   * the agent's wallet where it does not, and waits so long for that. May be repeated by any process, with the same units.
+   * Reserves money for a payment and ensures that the pocket holds it in addition to other reservations. Tops up from
+   * the agent's wallet if needed, and waits up to `withinMs` for that. Repeatable by any process with the same units.
+   * Throws if the chain does not answer.
    */
   fund(profile: AgentProfile, transactionId: string, units: bigint, withinMs: number): Promise<Funding>;
-  /** Makes a signature ahead, while other things are waited for. Nothing is recorded, and it must not leave the process. */
+  /** Makes a signature ahead of time. Nothing is recorded, and the signature must not leave the process. */
   prepare(agentId: string, transfer: PocketTransfer): Promise<Prepared>;
   /**
-   * Records what was prepared as the first authorization of a payment that `fund` has just set money aside for. Null: another one is
-   * in its place, or it is over soon; ask `authorize`.
+   * Records a prepared transfer as the first authorization of a payment for which `fund` has just reserved money. Null
+   * if another authorization is in its place or the transfer expires soon; call `authorize` then.
    */
   authorizeFirst(
     agentId: string,
@@ -90,8 +91,9 @@ export interface Pockets {
     permit: number,
   ): Promise<Authorized | null>;
   /**
-   * Records the transfer as the payment's next authorization, where no fence above the permit is in its place. Its signature leaves the
-   * process only then. Of concurrent calls one is recorded, and all get that one. May be repeated.
+   * Records the transfer as the payment's next authorization, unless a fence above the permit is in its place. The
+   * signature leaves the process only afterwards. Of concurrent calls one transfer is recorded, and all calls return
+   * it. Repeatable.
    */
   authorize(
     agentId: string,
@@ -99,19 +101,22 @@ export interface Pockets {
     transfer: PocketTransfer,
     permit: number,
   ): Promise<Authorized>;
-  /** The payment's authorizations, oldest first. */
+  /** Returns the payment's authorizations, oldest first. */
   authorizationsOf(transactionId: string): Promise<readonly Authorization[]>;
-  /** Throws where the chain does not answer. `isExpectedUsed`: its event is looked for first, which saves a call where it is there. */
+  /**
+   * Returns an authorization's state; throws if the chain does not answer. `isExpectedUsed` searches for the event
+   * first, which saves a call if the event exists.
+   */
   stateOf(
     authorization: Pick<Authorization, "agentId" | "nonce" | "validBefore" | "signedAtBlock">,
     isExpectedUsed?: boolean,
   ): Promise<AuthorizationState>;
-  /** Keeps further authorizations of these payments from being recorded under lower permits, as `RailPort.fence` does. */
+  /** Keeps further authorizations of these payments from being recorded under lower permits, like `RailPort.fence`. */
   fence(places: readonly FencedPlace[]): Promise<void>;
-  /** Gives back what is set aside for a payment: it was decided, or is not paid from the pocket. May be repeated. */
+  /** Releases a payment's reservation: the payment was decided, or is not paid from the pocket. Repeatable. */
   release(agentId: string, transactionId: string): Promise<void>;
-  /** The pocket's money in the newest block. */
+  /** Returns the pocket's balance in the newest block. */
   unitsIn(agentId: string): Promise<bigint>;
-  /** Ends an archived agent's pocket: nothing more is signed, and its money goes back to the wallet. May be repeated. */
+  /** Closes an archived agent's pocket: nothing more is signed, and its money goes back to the wallet. Repeatable. */
   close(agentId: string): Promise<Detachment>;
 }

@@ -18,7 +18,7 @@ import { topUpId } from "./agent-pockets.ts";
 import type { AuthorizationDocument } from "./authorizations.ts";
 import type { PocketDocument } from "./reservations.ts";
 
-/** Compares purchases with what has left their agents' pockets on the chain. */
+/** Compares purchases with the transfers out of their agents' pockets on the chain. */
 export const pocketReconciliation: RailReconciliation = {
   kind: "pocket_differs",
   advice:
@@ -40,7 +40,7 @@ export const pocketReconciliation: RailReconciliation = {
   },
 };
 
-/** Reads the pockets of agents, and what they have signed. Before the chain: what is signed later is used later. */
+/** Reads pockets and the authorizations they signed. Runs before the chain is read: later ones are used later. */
 export async function readPockets(
   { collections, db, pocketKeys }: Pick<RailSources, "collections" | "db" | "pocketKeys">,
   agentIds: readonly string[],
@@ -74,16 +74,15 @@ function hexOf(text: string): Hex {
   throw new Error(`"${text}" is not in hex`);
 }
 
-/** A pocket that was ever used. */
+/** A pocket that was used at least once. */
 export interface PocketEntry {
   readonly agentId: string;
   readonly address: Address;
   readonly topUps: number;
-  /** Nonces of the transfers that brought its money back to the wallet. */
+  /** Nonces of the transfers that returned money to the wallet. */
   readonly sweeps: ReadonlySet<Hex>;
 }
 
-/** Authorization that a pocket signed for a payment. */
 export interface SignedEntry {
   readonly transactionId: string;
   readonly pocket: Address;
@@ -92,15 +91,15 @@ export interface SignedEntry {
   readonly units: bigint;
 }
 
-/** A transfer out of a pocket, as the chain has it. */
+/** A transfer out of a pocket, as recorded on the chain. */
 export interface PocketEvent {
   readonly pocket: Address;
-  /** Null: no authorization moved it. */
+  /** Null if no authorization moved the money. */
   readonly nonce: Hex | null;
   readonly to: Address;
   readonly units: bigint;
   readonly hash: Hash;
-  /** The sender of the transaction. */
+  /** Sender of the transaction. */
   readonly by: Address;
 }
 
@@ -112,7 +111,7 @@ export interface PocketSources {
   readonly unitsPerCent: bigint;
 }
 
-/** The ids of top-ups, as wallets name them on the chain, and the pocket that each was for. */
+/** Maps the ids of top-ups, as wallets name them on the chain, to the pocket of each. */
 export const topUpsOf = (pockets: readonly PocketEntry[]): ReadonlyMap<Hex, Address> =>
   new Map(
     pockets.flatMap(({ address, agentId, topUps }) =>
@@ -123,7 +122,7 @@ export const topUpsOf = (pockets: readonly PocketEntry[]): ReadonlyMap<Hex, Addr
     ),
   );
 
-/** Spends of wallets to their pockets that went elsewhere. */
+/** Finds top-ups of pockets that went to another address. */
 export const compareTopUps = (
   spent: readonly SpentEvent[],
   topUps: ReadonlyMap<Hex, Address>,
@@ -136,8 +135,8 @@ export const compareTopUps = (
   });
 
 /**
- * One used authorization for each approved purchase, and nothing else out of a pocket but what went back to its wallet, and what
- * the wallet's owner took. The chain must have been read after the payments.
+ * Checks that each approved purchase has one used authorization, and that nothing else left a pocket except transfers
+ * back to its wallet and money taken by the wallet's owner. The chain must be read after the payments.
  */
 export function comparePockets({
   events,
@@ -164,7 +163,7 @@ export function comparePockets({
       continue;
     }
     const cents = (event.units + unitsPerCent - 1n) / unitsPerCent;
-    // Without a transaction: nodes no longer had the event when they said that the authorization was used.
+    // A payment without a transaction: nodes no longer had the event when they reported the authorization as used.
     const expected = [payment.amountCents, payment.to, payment.hash ?? event.hash].map(String).join(" ");
     const actual = [cents, event.to, event.hash].map(String).join(" ");
     const what = "cents, payee or transaction on the chain";
@@ -177,7 +176,7 @@ export function comparePockets({
   for (const event of events) {
     const { by, hash, nonce, pocket, to, units } = event;
     if (accounted.has(event) || sweeps.has(keyOf(pocket, nonce))) continue;
-    // By the permit, which only the wallet's owner has; the pocket itself never sends a transaction.
+    // Moved by the permit, which only the wallet's owner has; the pocket itself never sends a transaction.
     if (nonce === null && by !== pocket) continue;
     findings.push({
       id: byNonce.get(keyOf(pocket, nonce)) ?? pocket,
@@ -192,10 +191,10 @@ export function comparePockets({
 
 const keyOf = (pocket: Address, nonce: Hex | null): string => `${pocket}/${nonce ?? ""}`;
 
-/** Pockets in one call for events. */
+/** Pockets per call for events. */
 const POCKETS_AT_ONCE = 200;
 
-/** Everything that ever left these pockets, as the chain says. */
+/** Returns every transfer that ever left these pockets, according to the chain. */
 export async function pocketEvents(
   chain: PublicClient,
   pockets: readonly Address[],
@@ -209,7 +208,7 @@ export async function pocketEvents(
       chain.getLogs({ ...common, event: USED, args: { authorizer: some } }),
       chain.getLogs({ ...common, event: TRANSFER, args: { from: some } }),
     ]);
-    // A token says that it uses an authorization right before it moves the money.
+    // A token logs the use of an authorization immediately before the transfer.
     const nonces = new Map(
       used.map(({ args, logIndex, transactionHash }) => [
         `${transactionHash}/${String(logIndex + 1)}/${args.authorizer}`,

@@ -2,15 +2,14 @@ import type { Collection, Db } from "mongodb";
 import type { Clock } from "../../payments/ports.ts";
 import { COLLECTIONS } from "../../store/documents.ts";
 
-/** Money of a pocket that is set aside for a payment. */
 export interface Reservation {
   readonly transactionId: string;
-  /** The token's smallest units. */
+  /** In the token's smallest units. */
   readonly units: bigint;
   readonly at: Date;
 }
 
-/** A spend of the wallet to its pocket. */
+/** A spend from the wallet to its pocket. */
 export interface TopUp {
   readonly number: number;
   readonly cents: number;
@@ -24,20 +23,20 @@ interface StoredReservation {
 }
 
 export interface PocketDocument {
-  /** `eip155:1/agt_…`. */
+  /** For example `eip155:1/agt_…`. */
   readonly _id: string;
   readonly agentId: string;
   readonly organizationId: string;
-  /** In the order in which they were made, which decides for whom the pocket's money is. */
+  /** In order of creation, which decides the payments that the pocket's money covers. */
   readonly reservations: StoredReservation[];
-  /** Number of top-ups that were ever begun. */
+  /** Number of top-ups ever begun. */
   readonly topUps: number;
-  /** The top-up that is not over yet. */
+  /** The top-up in flight. */
   readonly topUp: TopUp | null;
   readonly closedAt: Date | null;
 }
 
-/** A pocket as it is recorded. What it holds is not stored: the chain knows. */
+/** A recorded pocket. Its balance is not stored: the chain knows. */
 export interface PocketRecord {
   readonly reservations: readonly Reservation[];
   readonly topUps: number;
@@ -45,7 +44,7 @@ export interface PocketRecord {
   readonly isClosed: boolean;
 }
 
-/** Records for which payments a pocket's money is set aside, and its top-ups. Each change is one write, and may be repeated. */
+/** Records a pocket's reservations and top-ups. Each change is one repeatable write. */
 export class PocketRecords {
   readonly #collection: Collection<PocketDocument>;
   readonly #chain: string;
@@ -58,13 +57,13 @@ export class PocketRecords {
     this.#clock = clock;
   }
 
-  /** Null: the pocket was never used. */
+  /** Null if the pocket was never used. */
   async read(agentId: string): Promise<PocketRecord | null> {
     const found = await this.#collection.findOne({ _id: this.#id(agentId) });
     return found === null ? null : recordOf(found);
   }
 
-  /** Sets money aside behind all that is set aside already, unless it is, or the pocket is closed. */
+  /** Adds a reservation behind all others, unless the payment has one or the pocket is closed. */
   async reserve(
     agent: { readonly agentId: string; readonly organizationId: string },
     transactionId: string,
@@ -100,7 +99,7 @@ export class PocketRecords {
     await this.#collection.updateOne({ _id: this.#id(agentId) }, { $pull: pulled });
   }
 
-  /** Begins the next top-up unless one is under way by now. */
+  /** Begins the next top-up, unless one is in flight. */
   async beginTopUp(agentId: string, topUp: TopUp): Promise<void> {
     const free = { _id: this.#id(agentId), topUp: null, topUps: topUp.number - 1, closedAt: null };
     await this.#collection.updateOne(free, { $set: { topUp, topUps: topUp.number } });
@@ -111,7 +110,7 @@ export class PocketRecords {
     await this.#collection.updateOne(own, { $set: { topUp: null } });
   }
 
-  /** Closes a pocket for good. False: it was never used. */
+  /** Closes a pocket for good. False if it was never used. */
   async close(agentId: string): Promise<boolean> {
     const closing = [{ $set: { closedAt: { $ifNull: ["$closedAt", this.#clock()] } } }];
     return (await this.#collection.updateOne({ _id: this.#id(agentId) }, closing)).matchedCount > 0;
@@ -133,7 +132,7 @@ const recordOf = ({ closedAt, reservations, topUp, topUps }: PocketDocument): Po
   isClosed: closedAt !== null,
 });
 
-/** Sum of what is set aside; `through`: up to and with this payment. */
+/** Sum of the reservations; with `through`, up to and including this payment's. */
 export function reservedUnits({ reservations }: PocketRecord, through: string | null = null): bigint {
   let sum = 0n;
   for (const { transactionId, units } of reservations) {

@@ -21,7 +21,7 @@ const PERMIT = [
   { name: "deadline", type: "uint256" },
 ] as const;
 
-/** The pocket's signature of a transfer (EIP-3009). The same input gives the same bytes. */
+/** Signs a pocket's transfer (EIP-3009). Deterministic. */
 export function signTransfer(
   keys: PocketKeys,
   agentId: string,
@@ -44,10 +44,10 @@ export function signTransfer(
   });
 }
 
-/** Never ends: the permit and the way back to the wallet are good for as long as the pocket is. */
+/** Without expiry: the permit and the transfer back to the wallet are valid for the pocket's lifetime. */
 const FOREVER = maxUint256;
 
-/** The pocket's leave for an address to take all its money at any time (EIP-2612), as the token's `permit` takes it. */
+/** Signs permission for `spender` to take all of the pocket's money at any time (EIP-2612), as `permit` takes it. */
 export async function signPermit(keys: PocketKeys, agentId: string, domain: TokenDomain, spender: Address) {
   const account = keys.accountOf(agentId);
   const signature = await account.signTypedData({
@@ -59,7 +59,10 @@ export async function signPermit(keys: PocketKeys, agentId: string, domain: Toke
   return [account.address, spender, maxUint256, FOREVER, ...vrs(signature)] as const;
 }
 
-/** A transfer of the pocket's money to its wallet, as the token's `transferWithAuthorization` takes it. `purpose` makes its nonce. */
+/**
+ * Signs a transfer of the pocket's money to its wallet. Returns the arguments of the token's
+ * `transferWithAuthorization`. The nonce is derived from `purpose`.
+ */
 export async function signSweep(
   keys: PocketKeys,
   agentId: string,

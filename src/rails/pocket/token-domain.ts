@@ -16,14 +16,14 @@ const ABI = parseAbi([
   "function DOMAIN_SEPARATOR() view returns (bytes32)",
 ]);
 
-/** The token's own name and version do not give its domain separator, so nothing that is signed would count. */
+/** The token's name and version do not give its domain separator, so no signature would be valid. */
 export class UnusableToken extends Error {
   override readonly name = "UnusableToken";
 }
 
 /**
- * Reads the domain from the token and compares it with the token's separator: a wrong name or version would make
- * signatures that no one can settle. Read until it was answered once.
+ * Reads the domain from the token and compares it with the token's separator: with a wrong name or version, nobody
+ * could settle the signatures. Read until the first answer.
  */
 export class TokenDomains {
   readonly #rpc: ChainRpc;

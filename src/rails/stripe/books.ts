@@ -2,7 +2,7 @@ import type { RailBooks } from "../../domain/ledger/books.ts";
 import { mcOf } from "../../domain/money.ts";
 import type { AuthorizationObject, DisputeObject, TransactionObject } from "./objects.ts";
 
-/** All that Stripe has of a card, the oldest first. */
+/** Stripe's records of a card, oldest first. */
 export interface CardHistory {
   /** Read before the transactions: see `authorizedCents`. */
   readonly authorizations: readonly AuthorizationObject[];
@@ -13,9 +13,9 @@ export interface CardHistory {
 type Gross = Pick<RailBooks, "capturedMc" | "creditedMc" | "recalledMc" | "disputedMc">;
 const NOTHING: Gross = { capturedMc: 0, creditedMc: 0, recalledMc: 0, disputedMc: 0 };
 
-/** Money that has moved, or that is disputed. */
+/** A movement of money, or a dispute. */
 interface Movement extends Gross {
-  /** "" for what names no authorization: forced captures, unlinked refunds. */
+  /** Empty for movements without an authorization: forced captures, unlinked refunds. */
   readonly authorization: string;
   readonly at: number;
 }
@@ -23,7 +23,7 @@ interface Movement extends Gross {
 type Terms = Pick<RailBooks, "requests" | "authorizedMc" | "isOpen">;
 const NO_REQUEST: Terms = { requests: 0, authorizedMc: 0, isOpen: false };
 
-/** A card's books, for each authorization one report after each movement of money, the oldest first. */
+/** Returns a card's books: for each authorization, one report after each movement of money, oldest first. */
 export function booksFrom(history: CardHistory): readonly RailBooks[] {
   const movements = movementsIn(history);
   const terms = new Map(history.authorizations.map((found) => [found.id, termsOf(found)]));
@@ -58,9 +58,9 @@ const termsOf = (found: AuthorizationObject): Terms => ({
 });
 
 /**
- * Cents that were granted and not given back, captured ones included. `amount` falls with reversals; whether it falls with captures
- * too, Stripe does not say. Adding the captures is right if it does, and too high by at most them if it does not; too low it is never,
- * nor above what was granted.
+ * Cents that were granted and not released, including captured ones. `amount` falls with reversals; Stripe does not say
+ * whether it also falls with captures. Adding the captures is right if it does, and too high by at most the captures if
+ * it does not. The result is never too low, nor above the granted amount.
  */
 function authorizedCents({ amount, request_history, transactions }: AuthorizationObject): number {
   const granted = sum(request_history, (request) => (request.approved ? request.amount : 0));
@@ -95,7 +95,7 @@ function movementsIn({ disputes, transactions }: CardHistory): readonly Movement
   return [...moved, ...disputed].toSorted((one, other) => one.at - other.at);
 }
 
-/** Refunds raise the balance, and lower it where they are reversed; anything else that lowers it is a capture. */
+/** Returns a movement's kind. Refunds raise the balance; only captures and reversed refunds lower it. */
 function kindOf(amount: number, type: string): keyof Gross {
   if (amount >= 0) return "creditedMc";
   return isRefund(type) ? "recalledMc" : "capturedMc";

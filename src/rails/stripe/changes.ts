@@ -4,8 +4,8 @@ import { EVENT_TYPES, incomingFrom } from "./messages.ts";
 import { disputeObject, type EventObject, eventObject, transactionObject } from "./objects.ts";
 
 /**
- * Cards that have changed, the oldest change first, from the list of events, which Stripe keeps for 30 days whether it could
- * deliver them or not; and from the transactions, which stay.
+ * Yields changed cards, oldest change first. Sources are the list of events, which Stripe keeps for 30 days whether
+ * delivered or not, and the transactions, which stay.
  */
 export async function* changedCards(client: StripeClient, since: Date): AsyncGenerator<ChangedCard> {
   const created = { gte: Math.floor(since.getTime() / 1_000) };
@@ -24,7 +24,7 @@ export async function* changedCards(client: StripeClient, since: Date): AsyncGen
   for (const [cardRef, at] of inOrder) yield { cardRef, changedAt: new Date(at * 1_000) };
 }
 
-/** Null: it is about no card. A dispute that a person has made in Stripe names its transaction only. */
+/** Returns an event's card; null if none. A dispute created by a person in Stripe names only its transaction. */
 async function cardOf(client: StripeClient, event: EventObject): Promise<string | null> {
   const message = incomingFrom(event, null);
   if (message.kind === "hint") return message.cardRef;

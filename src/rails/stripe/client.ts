@@ -5,10 +5,10 @@ import type { FetchOutcome, GuardedFetch } from "../../lib/guarded-fetch/guarded
 import { type IssuerRefusal, type IssuerResult, IssuerUnreachable } from "../../payments/card-issuer.ts";
 import { errorObject, jsonOf, pageOf } from "./objects.ts";
 
-/** Version of the API, which fixes the shapes of objects and events: the newest that stripe-mock v0.203.0 describes. */
+/** API version, which determines the shapes of objects and events: the newest described by stripe-mock v0.203.0. */
 export const STRIPE_VERSION = "2026-08-26.dahlia";
 
-/** Timeout of a call with all its attempts, and of one attempt. */
+/** Timeout of a call including all its attempts, and of one attempt. */
 const CALL_TIMEOUT_MS = 12_000;
 const ATTEMPT_TIMEOUT_MS = 8_000;
 const ATTEMPTS_MAX = 3;
@@ -25,10 +25,10 @@ type Param = string | number | boolean | undefined | Params | readonly (string |
 
 export interface StripeCall {
   readonly method: "GET" | "POST" | "DELETE";
-  /** Below `/v1/`. */
+  /** Path after `/v1/`. */
   readonly path: string;
   readonly params?: Params;
-  /** A call without one is repeated only within itself. */
+  /** Without a key, a call is retried only within itself. */
   readonly idempotencyKey?: string;
 }
 
@@ -38,7 +38,7 @@ export interface StripeClientOptions {
   readonly fetch: Pick<GuardedFetch, "fetch">;
 }
 
-/** Stripe's API over HTTP: forms in, JSON out. The key leaves it in one header alone. */
+/** Stripe's API over HTTP: forms in, JSON out. The key is sent only in one header. */
 export class StripeClient {
   readonly #options: StripeClientOptions;
 
@@ -46,7 +46,7 @@ export class StripeClient {
     this.#options = options;
   }
 
-  /** Repeats what has no usable answer, with the same idempotency key; throws `IssuerUnreachable` in the end. */
+  /** Makes a call, retried with one idempotency key until the answer is usable, or throws `IssuerUnreachable`. */
   async call<T extends z.ZodType>(call: StripeCall, answer: T): Promise<IssuerResult<z.output<T>>> {
     const until = performance.now() + CALL_TIMEOUT_MS;
     const idempotencyKey = call.idempotencyKey ?? randomUUID();
@@ -61,14 +61,14 @@ export class StripeClient {
     }
   }
 
-  /** As `call`; a refusal throws too, for reads that nobody can be told about. */
+  /** Like `call`, but throws on a refusal too, for reads that nobody can be told about. */
   async read<T extends z.ZodType>(path: string, params: Params, answer: T): Promise<z.output<T>> {
     const result = await this.call({ method: "GET", path, params }, answer);
     if (result.ok) return result.value;
     throw new IssuerUnreachable(`GET ${path}: ${result.refusal.reason}`);
   }
 
-  /** All objects of a list, the newest first. */
+  /** Yields all objects of a list, newest first. */
   async *list<T extends z.ZodType<{ readonly id: string }>>(
     path: string,
     params: Params,
@@ -110,7 +110,7 @@ export class StripeClient {
   }
 }
 
-/** A text: there is no usable answer, and why. */
+/** Returns the result, or a text that says why there is no usable answer. */
 function resultOf<T extends z.ZodType>(outcome: FetchOutcome, answer: T): IssuerResult<z.output<T>> | string {
   if (outcome.kind === "failed") return outcome.reason;
   const { body, httpStatus, isCut } = outcome;
@@ -119,7 +119,7 @@ function resultOf<T extends z.ZodType>(outcome: FetchOutcome, answer: T): Issuer
     const parsed = answer.safeParse(json);
     return parsed.success ? { ok: true, value: parsed.data } : "its answer is not what was expected";
   }
-  // 409: another request with the same key is under way.
+  // 409: another request with the same key is in flight.
   const isRefused = httpStatus >= 400 && httpStatus < 500 && ![408, 409, 429].includes(httpStatus);
   return isRefused ? { ok: false, refusal: refusalIn(httpStatus, json) } : `it answered ${httpStatus}`;
 }
@@ -135,10 +135,10 @@ function refusalIn(httpStatus: number, json: unknown): IssuerRefusal {
 }
 
 const REASON_CHARACTERS_MAX = 500;
-/** Keys and secrets, whole or shortened, with which Stripe names them in its messages; numbers of cards. */
+/** Keys and secrets, whole or shortened as in Stripe's messages, and card numbers. */
 const SECRETS = /\b(?:sk|rk|pk|ek|whsec)_[\w*]+|\b\d{12,19}\b/g;
 
-/** Nested fields as Stripe's forms have them: `a[b]=1&c[0][d]=2`. */
+/** Encodes nested fields as Stripe's forms do: `a[b]=1&c[0][d]=2`. */
 export function formOf(params: Params): string {
   const pairs: string[] = [];
   const add = (name: string, value: Param): void => {

@@ -3,7 +3,7 @@ import type { StripeClient } from "./client.ts";
 import { CARD_KEY } from "./messages.ts";
 import { type DisputeObject, disputeObject, type TransactionObject } from "./objects.ts";
 
-/** Stripe's name of a dispute's reason. */
+/** Stripe's names of dispute reasons. */
 const REASONS: Readonly<Record<CardDispute["reason"], string>> = {
   fraudulent: "fraudulent",
   not_received: "not_received",
@@ -13,7 +13,6 @@ const REASONS: Readonly<Record<CardDispute["reason"], string>> = {
   other: "other",
 };
 
-/** Disputes of these transactions. */
 export async function disputesOf(
   client: StripeClient,
   transactions: readonly TransactionObject[],
@@ -23,7 +22,7 @@ export async function disputesOf(
   return Promise.all(ids.map((id) => client.read(`issuing/disputes/${id}`, { expand }, disputeObject)));
 }
 
-/** Disputes captures, the oldest first, up to the amount. What is disputed already counts, and is submitted if it was not. */
+/** Disputes captures, oldest first, up to the amount. Existing disputes count, and are submitted if they were not. */
 export async function disputeCard(
   client: StripeClient,
   cardRef: string,

@@ -44,7 +44,6 @@ export const STRIPE_ELEMENTS: CardElements = {
   calls: [STRIPE_URL],
 };
 
-/** Elements of the simulated network. */
 export const simulatedElements = (url: string): CardElements => ({
   scriptUrl: `${url}/v3/`,
   scripts: [url],
@@ -53,15 +52,13 @@ export const simulatedElements = (url: string): CardElements => ({
 });
 
 export interface StripeOptions {
-  /** Name of the kind. */
   readonly name: string;
-  /** `STRIPE_URL`, or that of a simulator. */
+  /** `STRIPE_URL`, or a simulator's URL. */
   readonly baseUrl: string;
   readonly elements: CardElements;
   readonly fetch: Pick<GuardedFetch, "fetch">;
 }
 
-/** Stripe Issuing as a kind of card issuer. */
 export const stripeIssuer = ({ baseUrl, elements, fetch, name }: StripeOptions): CardIssuerKind => ({
   name,
   elements,
@@ -70,7 +67,6 @@ export const stripeIssuer = ({ baseUrl, elements, fetch, name }: StripeOptions):
 
 const DAY_MS = 86_400_000;
 
-/** One Stripe account. */
 class StripeIssuer implements CardIssuer {
   readonly #account: IssuerAccount;
   readonly #client: StripeClient;
@@ -192,7 +188,7 @@ class StripeIssuer implements CardIssuer {
     return made;
   }
 
-  /** The card that an earlier order has made; the newest come first, so few are read. */
+  /** Returns the card of an earlier order. Lists only cards from a day before the order on, so few are read. */
   async #cardOf(cardholder: string, transactionId: string): Promise<IssuedCard | null> {
     const since = madeAtOf(transactionId);
     const created = since === null ? {} : { created: { gte: Math.floor((since - DAY_MS) / 1_000) } };
@@ -204,14 +200,14 @@ class StripeIssuer implements CardIssuer {
 
 const issued = ({ id, last4 }: { id: string; last4: string }): IssuedCard => ({ cardRef: id, last4 });
 
-/** The oldest first. */
+/** Collects a list, oldest first. */
 async function all<T>(items: AsyncIterable<T>): Promise<readonly T[]> {
   const found: T[] = [];
   for await (const item of items) found.push(item);
   return found.toReversed();
 }
 
-/** Time in an id of the service, in epoch milliseconds; null: it has none. */
+/** Returns the time in an id of the service, in epoch milliseconds; null if there is none. */
 function madeAtOf(transactionId: string): number | null {
   try {
     return decodeTime(transactionId.slice(transactionId.indexOf("_") + 1));

@@ -11,11 +11,11 @@ import {
   transactionObject,
 } from "./objects.ts";
 
-/** Age from which a signed message is a replay. */
+/** Age at which a signed message counts as a replay. */
 const SIGNATURE_TOLERANCE_SECONDS = 300;
 const REQUEST_TYPE = "issuing_authorization.request";
 
-/** Events that the service listens for. Requests come to the address that a person has set in Stripe. */
+/** Events that the service listens for. Requests go to the address that a person has set in Stripe. */
 export const EVENT_TYPES = [
   "issuing_authorization.created",
   "issuing_authorization.updated",
@@ -28,16 +28,16 @@ export const EVENT_TYPES = [
   "topup.succeeded",
 ] as const;
 
-/** Key of a dispute's metadata that names its card, which the event itself does not. */
+/** Metadata key by which a dispute names its card, which the event itself does not. */
 export const CARD_KEY = "card";
 
 export interface MessageReader {
   readonly secrets: readonly string[];
-  /** Null: not known yet. */
+  /** Null if not known yet. */
   readonly accountId: string | null;
 }
 
-/** Whether the raw bytes carry a signature of the scheme `v1` by one of the secrets, made within the tolerance of `now`. */
+/** Whether the raw bytes have a signature of scheme `v1` by one of the secrets, made within the tolerance of `now`. */
 export function isSigned({ body, headers }: RawMessage, secrets: readonly string[], now: Date): boolean {
   const parts = (headers["stripe-signature"] ?? "").split(",").map((part) => part.trim().split("="));
   const valuesOf = (scheme: string): string[] =>
@@ -52,13 +52,13 @@ export function isSigned({ body, headers }: RawMessage, secrets: readonly string
   });
 }
 
-/** A message of Stripe, once its signature was verified. */
+/** Reads a message from Stripe after verifying its signature. */
 export function readMessage(raw: RawMessage, { accountId, secrets }: MessageReader, now: Date): Incoming {
   if (!isSigned(raw, secrets, now)) return { kind: "forged" };
   return incomingFrom(jsonOf(raw.body), accountId);
 }
 
-/** An event as a message; events of other accounts and of no interest are `other`. */
+/** Converts an event to a message; irrelevant events and those of other accounts become `other`. */
 export function incomingFrom(value: unknown, accountId: string | null): Incoming {
   const event = eventObject.safeParse(value);
   if (!event.success) return { kind: "other" };
@@ -99,7 +99,7 @@ function requestIn(value: unknown): Incoming {
   };
 }
 
-/** The answer to a request; it goes out with status 200, else Stripe takes it for an error. */
+/** Returns the answer to a request. It must be sent with status 200; otherwise Stripe treats it as an error. */
 export const answerTo = (_request: NetworkRequest, refusal: string | null): IssuerAnswer => ({
   headers: { "content-type": "application/json", "stripe-version": STRIPE_VERSION },
   body: JSON.stringify(refusal === null ? { approved: true } : { approved: false, metadata: { refusal } }),

@@ -1,6 +1,6 @@
 import { z } from "zod";
 
-/** Stripe's objects, as far as they are read. Other fields are ignored: Stripe adds some at any time. */
+/** The parts of Stripe's objects that are read. Other fields are ignored: Stripe adds some at any time. */
 
 const id = z.string().min(1);
 /** Smallest units of a currency: cents. */
@@ -8,13 +8,13 @@ const amount = z.int();
 /** Epoch seconds. */
 const created = z.int().nonnegative();
 
-/** A reference, which is the whole object where it was expanded. */
+/** A reference: an id, or the whole object if expanded. */
 const reference = z.union([id, z.object({ id }).transform((object) => object.id)]);
 const metadata = z.record(z.string(), z.string()).default({});
 
 export const transactionObject = z.object({
   id,
-  /** What the balance changes by: below 0 for captures and reversed refunds. */
+  /** Change of the balance: negative for captures and reversed refunds. */
   amount,
   authorization: reference.nullish().transform((found) => found ?? null),
   card: reference,
@@ -34,7 +34,7 @@ const merchantData = z.object({
 
 export const authorizationObject = z.object({
   id,
-  /** Without captures, if `captured` releases their hold; see `authorizedCents`. */
+  /** Excludes captures, if `captured` releases their hold; see `authorizedCents`. */
   amount,
   approved: z.boolean(),
   card: reference,
@@ -42,7 +42,7 @@ export const authorizationObject = z.object({
   /** `pending`, `closed`, `reversed`, `expired`. */
   status: z.string(),
   pending_request: z.object({ amount: amount.nonnegative(), currency: z.string() }).nullable().default(null),
-  /** Requests that were decided, the first one first; amounts are what each asked for on top. */
+  /** Decided requests, oldest first; each amount is the increase requested. */
   request_history: z.array(z.object({ amount, approved: z.boolean(), reason: z.string().default("") })),
   merchant_data: merchantData.default({}),
   transactions: z.array(transactionObject).default([]),
@@ -57,7 +57,7 @@ export const disputeObject = z.object({
   /** `unsubmitted`, `submitted`, `won`, `lost`, `expired`. */
   status: z.string(),
   transaction: reference,
-  /** Credits of the dispute, and those that were taken back. */
+  /** The dispute's credits, including those taken back. */
   balance_transactions: z
     .array(z.object({ amount, created }))
     .nullish()
@@ -119,7 +119,7 @@ export const errorObject = z.object({
   error: z.object({ message: z.string().default(""), code: z.string().nullish() }),
 });
 
-/** Null: it is not JSON. */
+/** Null if the body is not JSON. */
 export function jsonOf(body: Buffer): unknown {
   try {
     return JSON.parse(body.toString("utf8"));

@@ -11,10 +11,10 @@ import {
   endpointObject,
 } from "./objects.ts";
 
-/** Key of the metadata that names the connection which has made an object. */
+/** Metadata key that names the connection that made an object. */
 const CONNECTION_KEY = "connection";
 const CARDHOLDER_NAME_MAX = 24;
-/** Address of test-mode accounts that name none; nobody is billed there. */
+/** Address for test-mode accounts that name none; nobody is billed there. */
 const TEST_ADDRESS: Address = {
   line1: "1 Test Street",
   city: "San Francisco",
@@ -28,7 +28,7 @@ const refused = (reason: string): IssuerResult<never> => ({
   refusal: { code: "REFUSED", reason },
 });
 
-/** Makes the cardholder of a connection and its event endpoint, as far as the account does not have them. */
+/** Creates a connection's cardholder and event endpoint unless the account has them. */
 export async function setUpAccount(
   client: StripeClient,
   made: IssuerObjects | null,
@@ -92,7 +92,7 @@ async function cardholderOf(
   );
 }
 
-/** Letters and spaces alone, as Stripe takes them. */
+/** Returns the organization's name with only letters and spaces, as Stripe requires. */
 function cardholderName(organizationName: string): string {
   const letters = organizationName
     .normalize("NFKD")
@@ -104,7 +104,7 @@ function cardholderName(organizationName: string): string {
   return letters === "" ? "Agents" : letters;
 }
 
-/** The endpoint that was made before, or a new one in place of what earlier tries have left: a secret is told once only. */
+/** Returns the existing endpoint, or a new one replacing leftovers of earlier attempts: Stripe tells a secret once. */
 async function endpointOf(
   client: StripeClient,
   made: IssuerObjects | null,
@@ -137,7 +137,7 @@ async function endpointOf(
   return { ok: true, value: { eventEndpointId: id, eventSecret: secret } };
 }
 
-/** Repeatable: an endpoint that is gone already is no refusal. */
+/** Removes an endpoint. Repeatable: a missing endpoint is no refusal. */
 export async function removeEndpoint(client: StripeClient, id: string): Promise<IssuerResult<null>> {
   const path = `webhook_endpoints/${id}`;
   const removed = await client.call({ method: "DELETE", path }, z.object({}));

@@ -1,4 +1,4 @@
-/** Remedies for what Stripe says of a trial authorization. */
+/** Explanations and remedies for Stripe's results of a trial authorization. */
 const WORDS: Readonly<Record<string, string>> = {
   webhook_approved: "The service was asked, and approved.",
   webhook_declined: "The service was asked, and declined.",
@@ -17,6 +17,6 @@ const WORDS: Readonly<Record<string, string>> = {
   account_disabled: "Issuing is not active in this account. Finish its set-up in Stripe's dashboard.",
 };
 
-/** The reason of a decision on an authorization, in words. */
+/** Explains the reason of a decision on an authorization. */
 export const trialWords = (reason: string): string =>
   WORDS[reason] ?? (reason === "" ? "Stripe names no reason." : `Stripe says: ${reason}.`);

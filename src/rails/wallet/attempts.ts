@@ -12,15 +12,15 @@ import { checkTransfer, type TransferCheck } from "./transfer-check.ts";
 import { DETACHED, INSUFFICIENT_FUNDS, type RefusalReason, type WITHHELD } from "./refusals.ts";
 import type { Wallet } from "./wallets.ts";
 
-/** A transfer that is to be decided: by a signed transaction, or by a refusal. */
+/** A transfer to be decided, by a signed transaction or by a refusal. */
 export interface Attempt {
   readonly transactionId: string;
-  /** Number of the attempt, from 1; a further one follows only a reverted one. */
+  /** Number of the attempt, from 1. A further attempt follows only a reverted one. */
   readonly number: number;
   readonly wallet: Wallet;
   readonly to: Address;
   readonly amountCents: number;
-  /** Whether it is refused where the wallet's limit on the chain is in its way. */
+  /** Whether the wallet's on-chain limit refuses the transfer. Otherwise the limit is raised for it. */
   readonly keepsLimit: boolean;
 }
 
@@ -47,12 +47,10 @@ export interface AttemptDependencies {
   readonly broadcast: (recorded: Iterable<Recorded>) => Promise<void>;
 }
 
-/** An attempt, and the permit to send it. */
 interface PermittedAttempt extends Attempt {
   readonly permit: number;
 }
 
-/** An attempt, and what its token says to it. */
 interface CheckedAttempt extends PermittedAttempt {
   readonly check: TransferCheck;
 }
@@ -63,26 +61,25 @@ interface Waiting {
   readonly reject: (error: unknown) => void;
 }
 
-/** Wallets, and factories, that are remembered: those that were used last. */
+/** Maximum cached wallets and factories; the least recently used are evicted. */
 const READY_MAX = 100_000;
 const FACTORIES_MAX = 100;
 
-/** Attempts that are decided together at the most. */
 const BATCH_MAX = 64;
 
 /**
- * Decides first attempts: what arrives while one batch is under way goes together in the next. Each is tried on the
- * token and checked against its wallet's balance on chain, less what was recorded since and is not in the chain yet,
- * and its decision recorded for good before anything is sent. So a payment that was refused can never be sent by a
- * process that read the balance later.
+ * Decides first attempts in batches: attempts that arrive during one batch form the next. Each attempt is tried on the
+ * token and checked against its wallet's balance on chain, less recorded amounts that are not in the chain yet. The
+ * decision is recorded for good before anything is sent, so a process that reads the balance later can never send a
+ * refused payment.
  */
 export class Attempts {
   readonly #dependencies: AttemptDependencies;
-  /** Wallets whose deployment and first limit are recorded; those stay. Of one that is not remembered the records are read. */
+  /** Wallets with recorded deployment and first limit, which stay. For other wallets the records are read. */
   readonly #ready = new LRUCache<Address, true>({ max: READY_MAX });
-  /** Factories that were seen on the chain; those stay. */
+  /** Factories that were seen on the chain, where they stay. */
   readonly #factories = new LRUCache<Address, true>({ max: FACTORIES_MAX });
-  /** Organizations take turns: the nonces of one key are shared by all of them. */
+  /** Organizations take turns: they share the nonces of one key. */
   readonly #waiting = new FairQueue<Waiting>(() => "none");
   #busy = false;
 
@@ -91,11 +88,12 @@ export class Attempts {
   }
 
   /**
-   * The decision on an attempt, sent if it is a transaction. `fenced`, or throwing where the chain is silent: nothing is decided.
+   * Returns the decision on an attempt, broadcast if it is a transaction. Nothing is decided if the result is `fenced`,
+   * or if the chain does not answer, in which case the call throws.
    */
   async decide(attempt: PermittedAttempt): Promise<Recorded | "fenced"> {
     await this.#factoryIsThere(attempt.wallet);
-    // Checked per payment, so that one without an answer does not stop the others.
+    // Checked per payment, so that an unanswered check does not delay the others.
     const check = await checkTransfer(this.#dependencies, attempt);
     return new Promise((resolve, reject) => {
       const checked = { ...attempt, check };
@@ -106,8 +104,9 @@ export class Attempts {
   }
 
   /**
-   * A deployment that is sent to where no factory is succeeds and deploys nothing, and is recorded for good: the wallet
-   * would never be there. Asked for each payment, not for a batch: other wallets' payments do not wait for it.
+   * Throws unless the factory is on the chain. A deployment sent to an address without a factory succeeds, deploys
+   * nothing and is recorded for good, so the wallet would never exist. Checked per payment rather than per batch, so
+   * that payments of other wallets do not wait.
    */
   async #factoryIsThere({ factory }: Wallet): Promise<void> {
     if (this.#factories.has(factory)) return;
@@ -119,7 +118,7 @@ export class Attempts {
     this.#factories.set(factory, true);
   }
 
-  /** A wallet's deployment and first limit: what is decided of them, and what is not recorded yet. */
+  /** Returns the decisions on a wallet's deployment and first limit, and the entries not recorded yet. */
   async #missing(wallet: Wallet) {
     const nothing = { known: new Map<string, Recorded>(), missing: [] };
     if (this.#ready.has(wallet.address)) return nothing;
@@ -133,19 +132,19 @@ export class Attempts {
     return { known, missing };
   }
 
-  /** Has the wallet's on-chain limit checked again before its next payment. */
+  /** Forces a check of the wallet's on-chain limit before its next payment. */
   recheckLimit({ address }: Wallet): void {
     this.#ready.delete(address);
   }
 
-  /** Once per wallet and process: the policy may have changed during the deployment. */
+  /** Sets the wallet's limit, once per wallet and process: the policy may have changed during the deployment. */
   async #prepared(wallet: Wallet): Promise<void> {
     if (this.#ready.has(wallet.address)) return;
     await this.#dependencies.limits.converge(wallet);
     this.#ready.set(wallet.address, true);
   }
 
-  /** A full batch, where there are that many: organizations take turns until there is no more room. */
+  /** Returns a full batch if enough attempts wait: organizations take turns until there is no more room. */
   #nextBatch(): Waiting[] {
     const batch: Waiting[] = [];
     let taken: Waiting[];
@@ -171,11 +170,11 @@ export class Attempts {
   }
 
   /**
-   * A payment that was decided before keeps that decision, in `record` at the latest; where there is money for all of them, it
-   * is not looked for first.
+   * Decides a batch. A payment decided earlier keeps that decision, at the latest in `record`; earlier decisions are
+   * read first only if the wallets may not cover all payments.
    */
   async #decide(attempts: readonly CheckedAttempt[]): Promise<ReadonlyMap<string, Recorded>> {
-    // An attempt that was requested twice at once counts once.
+    // An attempt requested twice concurrently counts once.
     const requested = new Map(attempts.map((attempt) => [attemptPurpose(attempt), attempt]));
     const least = await this.#leastFor([...requested.values()]);
     if (least !== null) return this.#decideWith([...requested.values()], least);
@@ -209,8 +208,8 @@ export class Attempts {
   }
 
   /**
-   * Records what the paying ones of these wallets need before their first payment, and answers what was decided. Before the payments:
-   * a wallet may be given up at the same moment, and a call to where no contract is would succeed and pay nothing.
+   * Records the deployment and first limit of the paying wallets, and returns the decisions. Runs before the payments:
+   * a wallet may be given up concurrently, and a call to an address without a contract would succeed and pay nothing.
    */
   async #prepare(
     wallets: readonly Wallet[],
@@ -247,7 +246,9 @@ export class Attempts {
     return entries;
   }
 
-  /** The transfer, which is recorded only where no fence keeps it out: from then on it may be mined at any time. */
+  /**
+   * Returns the transfer, which is recorded only if no fence keeps it out. Once recorded, it may be mined at any time.
+   */
   spend(attempt: Attempt, permit: number, gas: bigint): Call {
     const { token, tokenDecimals } = this.#dependencies.config;
     const { amountCents, to, transactionId, wallet } = attempt;
@@ -264,8 +265,8 @@ export class Attempts {
   }
 
   /**
-   * Returns a lower bound of each wallet's balance: less everything recorded since this process last read the chain's
-   * nonce, without additions. Null if it is too little for a payment.
+   * Returns a lower bound of each wallet's balance: subtracts everything recorded since this process last read the
+   * chain's nonce, and adds nothing. Null if that is too little for a payment.
    */
   async #leastFor(attempts: readonly Attempt[]): Promise<Map<Address, number> | null> {
     const { finality, outbox, rpc } = this.#dependencies;
@@ -285,8 +286,8 @@ export class Attempts {
   }
 
   /**
-   * Returns each wallet's balance as of one block. Transactions go in order, so earlier income is there before this
-   * payment, even while lost blocks are mined again.
+   * Returns each wallet's balance as of one block. Transactions are ordered, so earlier income precedes this payment,
+   * even while lost blocks are mined again.
    */
   async #exactlyFor(attempts: readonly Attempt[]): Promise<Map<Address, number>> {
     const { outbox, rpc, signer } = this.#dependencies;
@@ -320,7 +321,7 @@ function sum(
   return new Map([...held].map(after));
 }
 
-/** Whether it was decided that the service never deploys this wallet. */
+/** Whether the service has decided never to deploy this wallet. */
 const isGivenUp = (wallet: Wallet, decided: ReadonlyMap<string, Recorded>): boolean =>
   decided.get(deployPurpose(wallet))?.kind === "refusal";
 

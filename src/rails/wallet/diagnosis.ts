@@ -16,18 +16,17 @@ import {
 } from "./refusals.ts";
 import { checkTransfer } from "./transfer-check.ts";
 
-/** Remedy for a reverted attempt. */
 export type Remedy =
-  /** The obstacle is gone. */
+  /** The obstacle is gone; try again. */
   | { readonly kind: "again" }
-  /** The wallet's limit is below what the policy had allowed when it decided. */
+  /** The wallet's limit is below the policy's at the time of the decision. */
   | { readonly kind: "raise" }
   | { readonly kind: "refuse"; readonly refusal: RefusalReason };
 
 /**
- * The wallet has paid under this payment's id, and by no transaction that counts now: the database has lost its record, or
- * the wallet's owner had a spender of their own, or a reorganization goes on. Neither paid nor failed would be known to
- * be true, so the payment stays pending, and an operator sees this.
+ * The wallet has paid under this payment's id, but by no transaction that counts now. Either the database has lost its
+ * record, or the wallet's owner had a spender of their own, or a reorganization is in progress. Neither "paid" nor
+ * "failed" is known to be true, so the payment stays pending and an operator sees the error.
  */
 export class PaidUnrecorded extends Error {
   override readonly name = "PaidUnrecorded";
@@ -43,12 +42,12 @@ export interface DiagnosisDependencies {
   readonly signer: Signer;
 }
 
-/** Asks the chain, without an effect, what it would say to the same transfer now. Throws where it does not answer. */
+/** Simulates the same transfer on the chain now, without an effect. Throws if the chain does not answer. */
 export async function diagnose(deps: DiagnosisDependencies, attempt: Attempt): Promise<Remedy> {
   const { config, rpc } = deps;
   const { amountCents, wallet } = attempt;
   const revert = await revertOf(deps, attempt);
-  // A call to an address without code succeeds: then the wallet's deployment, which came first, has failed for good.
+  // A call to an address without code succeeds; the wallet's preceding deployment has then failed for good.
   if (revert === null && !(await rpc.hasCode(wallet.address))) return { kind: "refuse", refusal: NOT_THERE };
   if (revert === null) return { kind: "again" };
   if (revert.name === "LimitExceeded") return { kind: "raise" };
@@ -62,14 +61,13 @@ export async function diagnose(deps: DiagnosisDependencies, attempt: Attempt): P
   return { kind: "refuse", refusal };
 }
 
-/** Why a call of the wallet's reverted. */
 interface Revert {
-  /** Name of the wallet's own error; empty for another one, such as the token's. */
+  /** Name of the wallet's own error; empty for any other error, such as the token's. */
   readonly name: string;
   readonly text: string;
 }
 
-/** Null when it would succeed. */
+/** Null if the call would succeed. */
 async function revertOf(
   { config, rpc, signer }: DiagnosisDependencies,
   attempt: Attempt,
@@ -99,7 +97,7 @@ async function revertOf(
   return rpc.answer(simulated);
 }
 
-/** Returns the wallet's limit, and the amount that counts against it now. */
+/** Returns the wallet's limit, and the amount that currently counts against it. */
 export async function limitOnChain(
   { config, rpc }: DiagnosisDependencies,
   wallet: Address,

@@ -3,15 +3,15 @@ import type { FencedPlace } from "../../payments/ports.ts";
 import { attemptPurpose } from "./attempts.ts";
 
 /**
- * Lays a fence in the place of each payment's next attempt, until nothing was recorded there first. Answers the newest attempts that
- * are recorded. Usually one round of writes: no payment has more than `attemptsMax` attempts.
+ * Lays a fence in the place of each payment's next attempt, until no process records there first. Returns the newest
+ * recorded attempts. One round of writes usually suffices: no payment has more than `attemptsMax` attempts.
  */
 export async function fenceAttempts(
   outbox: Pick<ChainOutbox, "fence" | "find">,
   places: readonly FencedPlace[],
   attemptsMax: number,
 ): Promise<RecordedTransaction[]> {
-  // The last one is a refusal.
+  // The last place is for a refusal.
   const numbers = Array.from({ length: attemptsMax + 1 }, (_none, at) => at + 1);
   const made = new Map<string, RecordedTransaction>();
   let open = places.map((place) => ({ ...place, number: 1 }));

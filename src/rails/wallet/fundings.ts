@@ -18,15 +18,15 @@ import { type AgentWallets, type Wallet, walletIn } from "./wallets.ts";
 
 /** A transfer from an organization's treasury to an agent's wallet. */
 export interface FundingDocument {
-  /** `fnd_…`. */
+  /** For example `fnd_…`. */
   readonly _id: string;
   readonly organizationId: string;
   readonly profile: AgentProfile;
   readonly amountCents: number;
-  /** `person/…`, or `target/…` of one that keeps a wallet's target; null: it can't be repeated. */
+  /** `person/…`, or `target/…` for a funding that keeps a wallet's target; null if the funding cannot be repeated. */
   readonly idempotencyKey: string | null;
   readonly createdAt: Date;
-  /** MAC over the above: the treasury's money is not moved by a change in MongoDB. */
+  /** MAC over the fields above: a change in MongoDB must not move the treasury's money. */
   readonly proof: string;
   readonly status: "pending" | "settled" | "failed";
   readonly failure: RailFailure | null;
@@ -51,8 +51,8 @@ export const FUNDING_INDEXES: Indexes = {
   ],
 };
 
-/** A younger one is still being followed by the call that began it. */
-const SWEPT_AFTER_MS = 10_000;
+/** Minimum age of a funding before it is swept: the call that began a younger one is still following it. */
+const SWEEP_MIN_AGE_MS = 10_000;
 const SWEPT_PER_ROUND_MAX = 20;
 
 export interface FundingDependencies {
@@ -63,7 +63,7 @@ export interface FundingDependencies {
   readonly journal: Pick<EventJournal, "agentEvent">;
   readonly macs: KeyedMacs;
   readonly clock: Clock;
-  /** CAIP-2. */
+  /** CAIP-2 id of the chain. */
   readonly chain: string;
   readonly onWarning: ChainWatchers["onWarning"];
 }
@@ -71,14 +71,15 @@ export interface FundingDependencies {
 export type NewFunding = Pick<FundingDocument, "_id" | "profile" | "amountCents" | "idempotencyKey">;
 
 export interface Begun {
-  /** `reused`: the key belongs to another funding, which is answered. */
+  /** `reused`: the key belongs to another funding, which is returned. */
   readonly kind: "begun" | "repeated" | "reused";
   readonly funding: FundingDocument;
 }
 
 /**
- * Moves treasuries' money to agents' wallets: each funding is recorded first, and then one spend of the treasury, which is made once
- * whoever asks for it. What a stopped process has left is brought to its end by any other one.
+ * Moves treasuries' money to agents' wallets. Each funding is recorded first, followed by one spend of the treasury,
+ * which is made once no matter how many processes request it. Any process completes the fundings that a stopped process
+ * left.
  */
 export class Fundings {
   readonly #dependencies: FundingDependencies;
@@ -90,7 +91,7 @@ export class Fundings {
     this.#collection = dependencies.db.collection(COLLECTIONS.walletFundings, options);
   }
 
-  /** Whether the agent has a wallet on this chain and its organization a treasury to fund it from. */
+  /** Whether the agent has a wallet on this chain and its organization has a treasury. */
   async isPossible({ agentId, organizationId }: AgentProfile): Promise<boolean> {
     const wallet = await this.#dependencies.wallets.genuine(agentId);
     return wallet?.chainCaip2 === this.#dependencies.chain && (await this.hasTreasury(organizationId));
@@ -118,7 +119,7 @@ export class Fundings {
     }
   }
 
-  /** Brings a funding closer to its end, and waits for it so long. Throws where the chain does not answer. */
+  /** Advances a funding, and waits up to `withinMs` for its end. Throws if the chain does not answer. */
   async advance(funding: FundingDocument, withinMs: number): Promise<FundingDocument> {
     if (funding.status !== "pending") return funding;
     const { macs, rail, wallets } = this.#dependencies;
@@ -139,9 +140,9 @@ export class Fundings {
     return this.#end(funding, outcome, wallet.address);
   }
 
-  /** Follows fundings that no call follows any more. */
+  /** Follows fundings that no call follows any longer. */
   async sweep(stopping?: AbortSignal): Promise<void> {
-    const before = new Date(this.#dependencies.clock().getTime() - SWEPT_AFTER_MS);
+    const before = new Date(this.#dependencies.clock().getTime() - SWEEP_MIN_AGE_MS);
     const left = await this.#collection
       .find({ status: "pending", createdAt: { $lte: before } })
       .sort({ createdAt: 1 })
@@ -151,7 +152,7 @@ export class Fundings {
       if (stopping?.aborted === true) return;
       await this.advance(funding, 0).catch((error: unknown) => {
         const said = error instanceof Error ? error.message : "";
-        this.#dependencies.onWarning("a funding is not at its end yet", {
+        this.#dependencies.onWarning("a funding is still pending", {
           funding: funding._id,
           error: said,
         });
@@ -159,7 +160,7 @@ export class Fundings {
     }
   }
 
-  /** Begins what a person asks for. */
+  /** Begins a funding that a person requested. */
   beginFor(funding: NewFunding): Promise<Begun> {
     const { idempotencyKey } = funding;
     return this.begin({
@@ -174,7 +175,7 @@ export class Fundings {
     return walletIn(record, { agentId: organizationId, organizationId, isTreasury: true });
   }
 
-  /** Publishes the event before the end is recorded: a process that dies in between leaves it to the next one. */
+  /** Publishes the event before recording the end: a process that dies in between leaves it to the next. */
   async #end(funding: FundingDocument, outcome: RailOutcome, address = ""): Promise<FundingDocument> {
     const settledAt = this.#dependencies.clock();
     if (outcome.status === "settled" && outcome.onChain !== undefined) {

@@ -31,72 +31,65 @@ import { WalletRail } from "./wallet-rail.ts";
 import { AgentWallets, newWallet } from "./wallets.ts";
 import { createIndexes } from "../../store/indexes.ts";
 
-/** The interval of the keeper's rounds, in polls of the chain. */
+/** Interval of the keeper's rounds, in polls of the chain. */
 const POLLS_PER_ROUND = 20;
 const ROUND_INTERVAL_MAX_MS = 15_000;
-/** Rounds in which a signing could be mined before its fee is raised: a minute, where the chain is a remote one. */
+/** Rounds without being mined before a transaction's fee is raised: a minute on a remote chain. */
 const ROUNDS_BEFORE_RAISE = 4;
 
 export interface WalletsOptions {
   readonly db: Db;
-  /** Proofs of the events that deposits fire. */
+  /** Proofs for the events of deposits. */
   readonly eventProofs: EventProofs;
   readonly config: ChainConfig;
   readonly signer: Signer;
-  /** The sub-key that the keys of agents' pockets are derived from. */
+  /** Sub-key from which the keys of agents' pockets are derived. */
   readonly pocketKey: KeyObject;
-  /** MACs of what the treasury's money is moved for. */
+  /** MACs over the instructions that move treasuries' money. */
   readonly fundingMacs: KeyedMacs;
-  /** Writes the audit entry of a funding that keeps a wallet at its target, once for its key. */
+  /** Writes the audit entry of a funding that keeps a wallet at its target, once per key. */
   readonly auditTarget: TargetDependencies["audit"];
-  /** Whether an agent's record is as the service wrote it. */
+  /** Whether an agent's record is unchanged since the service wrote it. */
   readonly isAgentGenuine: (agent: AgentDocument) => boolean;
-  /** Whether this is a local test chain: gas, contracts and money are made as they are needed. */
+  /** Whether the chain is a local test chain, where gas, contracts and money are created as needed. */
   readonly sandbox: boolean;
   readonly clock: Clock;
   readonly onWarning: ChainWatchers["onWarning"];
   readonly onRepair?: ChainWatchers["onRepair"];
 }
 
-/** Everything of the wallet rail that one process has. */
 export interface Wallets {
   readonly rail: WalletRail;
   readonly pockets: Pockets;
-  /** Moves treasuries' money to agents' wallets. */
   readonly fundings: Fundings;
-  /** Keeps agents' wallets at the balances that people have set. */
   readonly targets: WalletTargets;
   readonly limits: WalletLimits;
-  /** Null where the chain is not a test chain. */
+  /** Null unless the chain is a test chain. */
   readonly sandbox: ChainSandbox | null;
   readonly config: ChainConfig;
   readonly rpc: ChainRpc;
-  /** The wallet that an agent will have for good; nothing is sent for it. */
+  /** Returns the wallet that an agent will have for good; sends nothing. */
   newWallet(agentId: string, owner: string): WalletRecord;
-  /** Owner of wallets if the organization has named none: on a test chain the demo owner, else null. */
+  /** Owner of wallets if the organization has named none: the demo owner on a test chain, else null. */
   readonly defaultOwner: string | null;
-  /** The organizations' treasuries; every reader and payer has it from here. */
+  /** The organizations' treasuries: the only source for every reader and payer. */
   readonly treasuries: Treasuries;
-  /** Tells of what arrives in them. */
   readonly deposits: DepositWatch;
-  /** Puts the root of an anchoring of the audit log on the chain, once for each root. */
+  /** Records an audit anchor's root on the chain, once per root. */
   recordRoot(root: string): Promise<RootTransaction>;
-  /** Deploys the wallets' factory where the chain has none yet; answers its address, and whether it is there in time. */
+  /** Deploys the wallets' factory if the chain has none. Returns its address, and whether it is there in time. */
   deployFactory(withinMs: number): Promise<{ readonly address: string; readonly isDeployed: boolean }>;
   /**
-   * Starts the rounds of the keeper; throws `WrongChain` where another one answers. On a test chain, what it needs is there
-   * afterwards, unless the chain is silent.
+   * Starts the keeper's rounds; throws `WrongChain` if another chain answers. On a test chain, prepares its gas and
+   * contracts, unless the chain does not answer.
    */
   start(): Promise<void>;
   stop(): Promise<void>;
-  /**
-   * Time at which the oldest missing transaction was recorded, as of this process's last round; null if none was
-   * missing.
-   */
+  /** Time at which the oldest missing transaction was recorded, as of the last round; null if none is missing. */
   oldestMissing(): Date | null;
 }
 
-/** Puts the wallet rail together. The chain is not called yet. */
+/** Assembles the wallet rail without calling the chain. */
 export function createWallets(options: WalletsOptions): Wallets {
   const { clock, db, onRepair = nothing, onWarning, config, signer } = options;
   const watchers = { onRepair, onWarning };
@@ -179,7 +172,7 @@ export function createWallets(options: WalletsOptions): Wallets {
     everyMs,
     resendAfterMs: everyMs * 2,
     clock,
-    // The gas of a chain that was killed is gone with its blocks.
+    // A chain that was killed has lost its gas along with its blocks.
     beforeResending: async () => sandbox?.giveGas(),
     onEveryRound: async () => {
       await Promise.all([sandbox?.prepare(), rpc.endpoints.compare()]);
@@ -250,7 +243,7 @@ export function createWallets(options: WalletsOptions): Wallets {
     async deployFactory(withinMs) {
       await createIndexes(db, CHAIN_INDEXES);
       await rpc.check();
-      // A deployment before this one may have been replaced.
+      // An earlier deployment may have been replaced.
       await foreignNonces.look();
       const factory = factoryDeployment();
       const missing = await ensureDeployed({ rpc, outbox, finality, broadcast }, { factory }, withinMs);
@@ -273,7 +266,7 @@ const nothing = (): void => undefined;
 
 type Broadcast = (recorded: Iterable<Recorded>) => Promise<void>;
 
-/** Sends one after another, so that transactions reach the chain in the order of their nonces. */
+/** Sends one batch after another, so that transactions reach the chain in nonce order. */
 function serialized(send: Broadcast): Broadcast {
   let turn = Promise.resolve();
   return (recorded) => (turn = turn.then(() => send(recorded)));

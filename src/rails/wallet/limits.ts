@@ -10,22 +10,22 @@ import type { Clock } from "../../payments/ports.ts";
 import { KeyedMutex } from "../../lib/keyed-mutex.ts";
 import type { AgentWallets, Wallet, TargetLimit } from "./wallets.ts";
 
-/** Limits of one wallet that go by while one is being set, at the most. */
+/** Maximum rounds of setting one wallet's limit while it keeps changing. */
 const ROUNDS_MAX = 20;
 
-/** Time that a changed limit waits for further changes while no payment needs it. */
+/** Delay of a changed limit that no payment needs, so that further changes are merged into it. */
 export const COALESCE_MS = 60_000;
 
-/** Limits that one round sets though no payment needs them. */
+/** Maximum limits that one round sets although no payment needs them. */
 const PER_ROUND = { ofOrganization: 20, inAll: 100 } as const;
 
-/** As long as an attempt at a payment may take. */
+/** Matches the maximum duration of a payment's attempt. */
 const RAISING_WAIT_MS = 20_000;
 
-/** The version of a limit that was raised for one payment: no policy's, so that it is set back. */
+/** Version of a limit raised for one payment: no policy has this version, so the limit is set back. */
 const RAISED = 0;
 
-/** A wallet's limit as its contract has it, in the token's units. */
+/** A wallet's limit as stored in its contract, in the token's units. */
 export interface LimitOnChain {
   readonly cap: bigint;
   readonly periodSeconds: bigint;
@@ -37,13 +37,12 @@ export interface LimitsDependencies {
   readonly wallets: AgentWallets;
   readonly finality: Finality;
   readonly clock: Clock;
-  /** Broadcasts recorded transactions. */
   readonly broadcast: (recorded: Iterable<Recorded>) => Promise<void>;
 }
 
 /**
- * Mirrors policies into their wallets' limits on the chain. The limits of a wallet are numbered, and a number is recorded
- * once, so they go on chain in one order, whichever process sets them; the last one is that of the newest policy.
+ * Mirrors policies into wallets' limits on the chain. A wallet's limits are numbered and each number is recorded once,
+ * so the limits go on chain in one order, whichever process sets them. The last one is the newest policy's.
  */
 export class WalletLimits {
   readonly #dependencies: LimitsDependencies;
@@ -54,33 +53,34 @@ export class WalletLimits {
   }
 
   /**
-   * Notes an agent's policy as the one to mirror; a wallet that was never used gets it when it is deployed. Sends nothing: the limit
-   * goes with the wallet's next payment, or once it is due, whichever comes first. May be repeated.
+   * Notes an agent's policy as the one to mirror; an unused wallet gets the limit with its deployment. Sends nothing:
+   * the limit goes on chain with the wallet's next payment or once due, whichever comes first. Repeatable.
    */
   async mirror(agentId: string, policy: BudgetPolicy, policyVersion: number): Promise<void> {
     const { clock, wallets } = this.#dependencies;
     const wallet = await wallets.of(agentId);
     if (wallet === null) return;
-    // First this, then the look whether it is deployed: a deployment looks the other way round, so one sees the other.
+    // Written before the check for a deployment. A deployment checks in the opposite order, so one of the two sees the
+    // other.
     await wallets.want(wallet, policy, policyVersion);
     if (await this.#isDeployed(wallet)) {
       await wallets.markDue(wallet, new Date(clock().getTime() + COALESCE_MS));
     }
   }
 
-  /** Sets what payments of these wallets need first: limits that were changed and are not on the chain. */
+  /** Sets the changed limits that payments of these wallets need on the chain first. */
   async beforePayments(wallets: readonly Wallet[]): Promise<void> {
     const marked = await this.#dependencies.wallets.markedOf(wallets);
     await Promise.all(marked.map((wallet) => this.converge(wallet)));
   }
 
-  /** Sets limits that are due, so many of each organization, one after another: payments come between. */
+  /** Sets due limits one after another, a bounded number per organization, so that payments can go in between. */
   async setDue(stopping?: AbortSignal): Promise<void> {
     const { clock, wallets } = this.#dependencies;
     const now = clock();
     const postponedTo = new Date(now.getTime() + COALESCE_MS);
     for (const agentId of await wallets.takeDue(now, postponedTo, PER_ROUND)) {
-      // The rest is postponed, and due again.
+      // The remaining limits are postponed, and become due again.
       if (stopping?.aborted === true) return;
       const wallet = await wallets.of(agentId);
       if (wallet !== null) await this.converge(wallet);
@@ -94,26 +94,26 @@ export class WalletLimits {
     return deployed !== undefined && isTransaction(deployed);
   }
 
-  /** Sets limits until the last one is the newest that is wanted. */
+  /** Sets limits until the last one is the newest wanted. */
   async converge(wallet: Wallet): Promise<void> {
     const { broadcast, outbox, wallets } = this.#dependencies;
     if (!(await this.#isDeployed(wallet))) return;
     for (let round = 0; round < ROUNDS_MAX; round += 1) {
       const { last, next, target } = await this.#limitsOf(wallet);
       const isSet = last !== undefined && isSame(last, next);
-      // One more attempt at each occasion: it reverts while the service is not the spender.
+      // One retry per call: the limit reverts while the service is not the spender.
       if (isSet && (round > 0 || !(await this.#isReverted(last)))) {
         return await wallets.unmark(wallet, target.policyVersion);
       }
       const recorded = await outbox.record([next]);
       await broadcast(recorded.values());
     }
-    throw new Error(`the limits of wallet ${wallet.address} do not come to rest`);
+    throw new Error(`the limits of wallet ${wallet.address} do not converge`);
   }
 
   /**
-   * Sees to the limit of a wallet that has another one on the chain. False: it has the one that it is to have. A limit that is mined
-   * may be without effect: its wallet was deployed only after it.
+   * Sets the wallet's limit again if it differs on the chain. False if the chain has the wanted limit. A mined limit
+   * can be without effect: its wallet was deployed only afterwards.
    */
   async enforce(wallet: Wallet, onChain: LimitOnChain): Promise<boolean> {
     const { broadcast, config, finality, outbox } = this.#dependencies;
@@ -125,7 +125,6 @@ export class WalletLimits {
     return true;
   }
 
-  /** The newest limit that was sent, and the one that is wanted. */
   async #limitsOf(wallet: Wallet) {
     const { outbox, wallets } = this.#dependencies;
     const set = await outbox.under(limitPrefix(wallet));
@@ -133,36 +132,36 @@ export class WalletLimits {
     return { last: set.findLast(isTransaction), next: this.#call(wallet, set.length + 1, target), target };
   }
 
-  /** Whether it was replaced or reverted, as while the service is not the spender; then the previous limit holds. */
+  /** Whether the limit was replaced, or reverted since the service is not the spender: the previous one holds. */
   async #isReverted(limit: RecordedTransaction): Promise<boolean> {
     if (limit.replacedBy !== null) return true;
     const [receipt] = await this.#dependencies.finality.now([limit]);
     return receipt?.succeeded === false;
   }
 
-  /** Sees to a limit that was never set, since its transaction was found replaced. Any other replaced transaction is left alone. */
+  /** Sets a limit again whose transaction was found replaced. Ignores any other replaced transaction. */
   async setAgainAfter({ purpose, wallet }: RecordedTransaction): Promise<void> {
     if (wallet === null || !purpose.startsWith(LIMITS)) return;
     const found = await this.#dependencies.wallets.at(wallet);
     if (found !== null) await this.converge(found);
   }
 
-  /** The limit that a wallet is deployed with. */
+  /** Returns the limit that a wallet is deployed with. */
   async first(wallet: Wallet): Promise<Call> {
     return this.#call(wallet, 1, await this.#dependencies.wallets.targetLimit(wallet));
   }
 
   /**
-   * Records a payment right behind a limit under which it goes through, whatever the policy says by now; `converge` sets it back.
-   * Neither, where the payment is fenced. The target is read after the current limits: a process that has set one of those
-   * for a payment has recorded that payment by then.
+   * Records a payment immediately behind a limit that lets the payment through, whatever the policy is by now;
+   * `converge` sets the limit back. Records neither if the payment is fenced. The target is read after the current
+   * limits: a process that has set one of those for a payment has recorded that payment by then.
    */
   raiseFor(
     wallet: Wallet,
     payment: Call,
     neededCents: () => Promise<number>,
   ): Promise<ReadonlyMap<string, Recorded>> {
-    // Crowds of one process go one after another instead of against each other.
+    // Concurrent calls of one process take turns rather than race.
     return this.#raising.run(wallet.address, () => this.#raiseFor(wallet, payment, neededCents));
   }
 
@@ -186,7 +185,7 @@ export class WalletLimits {
 
   #call(wallet: Wallet, number: number, { capCents, periodSeconds, policyVersion }: TargetLimit): Call {
     const { pocketFloatCents, token, tokenDecimals } = this.#dependencies.config;
-    // The pocket's change leaves the wallet before the policy counts it.
+    // Top-ups of the pocket leave the wallet before the policy counts them.
     const cap = unitsOf(capCents + pocketFloatCents, tokenDecimals);
     return {
       kind: "call",
@@ -200,7 +199,7 @@ export class WalletLimits {
   }
 }
 
-/** Whether a limit that was sent is that of a call; a changed float makes it another one. */
+/** Whether a sent limit equals a call's; a changed float makes them differ. */
 const isSame = ({ limitVersion, raw }: RecordedTransaction, call: Call): boolean =>
   limitVersion === call.limitVersion && parseTransaction(raw).data === call.data;
 

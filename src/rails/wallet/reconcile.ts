@@ -5,7 +5,6 @@ import type { RailReconciliation } from "../folder.ts";
 import { compareTopUps, type PocketSources, readPockets, topUpsOf } from "../pocket/reconcile.ts";
 import { addressOf, type SpentEvent, spentEvents, unreadChain, walletsOnChain } from "./spent-events.ts";
 
-/** Compares payments with what their agents' wallets have spent on the chain. */
 export const walletReconciliation: RailReconciliation = {
   kind: "chain_differs",
   advice: "Compare the payment, `chain_transactions` and the chain; the chain is what was really paid.",
@@ -37,13 +36,12 @@ export interface WalletSources {
   readonly walletOf: ReadonlyMap<string, string>;
   readonly spent: readonly SpentEvent[];
   readonly pockets: Pick<PocketSources, "pockets" | "signed">;
-  /** Units of the token in a cent. */
   readonly unitsPerCent: bigint;
 }
 
 /**
- * One `Spent` event for each approved wallet payment, from its agent's wallet, and none for others. The chain must have been
- * read after the payments.
+ * Checks that each approved wallet payment has one `Spent` event from its agent's wallet, and that there is no other.
+ * The chain must be read after the payments.
  */
 export function compareWallets({
   payments,

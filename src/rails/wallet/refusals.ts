@@ -1,10 +1,9 @@
 import { GAS } from "../../chain/contracts.ts";
 import type { RailFailure } from "../../domain/ledger/payment.ts";
 
-/** Why a payment is refused for good. */
 export type RefusalReason = RailFailure;
 
-/** Refusal of a payment that was withdrawn before any process had sent it. */
+/** Refusal of a payment withdrawn before any process sent it. */
 export const WITHHELD = {
   code: "WITHHELD",
   reason: "The agent was paused before the payment was sent.",
@@ -28,10 +27,10 @@ export const GAS_EXCEEDED: RefusalReason = {
   reason: `The token needs more gas for this transfer than the service offers (${String(GAS.spendMax)}).`,
 };
 
-/** Maximum length of a token's own words in a refusal. */
+/** Maximum length of a token's own message in a refusal. */
 const TOKEN_TEXT_MAX = 100;
 
-/** The refusal of a transfer by the token, with the token's own words. */
+/** Returns the refusal of a transfer by the token, including the token's own message. */
 export function refusedByToken(what: "recipient" | "every transfer", text: string): RefusalReason {
   const said = text
     .replaceAll(/[^\x20-\x7e]+/g, " ")

@@ -12,24 +12,21 @@ import {
 import { agentWalletAbi, sandboxTokenDeployment } from "../../chain/contracts.ts";
 import type { RailSources } from "../folder.ts";
 
-const CHAIN_MS = 10_000;
-/** Of the sandbox's token, and of most stablecoins. */
+const CHAIN_TIMEOUT_MS = 10_000;
+/** Decimals of the sandbox's token, and of most stablecoins. */
 const TOKEN_DECIMALS = 6;
 const CENT_DECIMALS = 2;
-/** Wallets in one call for events. */
+/** Wallets per call for events. */
 const WALLETS_AT_ONCE = 200;
 
-/** An organization's wallets, and the chain that they are on. */
 export interface WalletsOnChain {
   readonly chain: PublicClient;
   readonly token: Address;
-  /** The wallet of each agent that has one. */
   readonly walletOf: ReadonlyMap<string, string>;
-  /** Units of the token in a cent. */
   readonly unitsPerCent: bigint;
 }
 
-/** Null: there is no chain, or no wallet. */
+/** Null if there is no chain, or no wallet. */
 export async function walletsOnChain({
   chainRpcUrl,
   collections,
@@ -47,7 +44,7 @@ export async function walletsOnChain({
   const decimals = Number(env["EVM_TOKEN_DECIMALS"] ?? TOKEN_DECIMALS);
   return {
     chain: createPublicClient({
-      transport: http(chainRpcUrl, { retryCount: 1, timeout: CHAIN_MS }),
+      transport: http(chainRpcUrl, { retryCount: 1, timeout: CHAIN_TIMEOUT_MS }),
       cacheTime: 0,
     }),
     token: named === undefined ? sandboxTokenDeployment(addressOf(spender)).address : addressOf(named),
@@ -56,13 +53,11 @@ export async function walletsOnChain({
   };
 }
 
-/** Reason for which a chain could not be read, and what was not compared. */
 export const unreadChain = (what: string, error: unknown): string => {
   const reason = error instanceof Error ? (error.message.split("\n")[0] ?? "") : String(error);
   return `The chain could not be read, ${what} were not compared: ${reason}`;
 };
 
-/** Payment of a wallet, as the chain has it. */
 export interface SpentEvent {
   readonly wallet: Address;
   readonly id: Hex;
@@ -71,7 +66,7 @@ export interface SpentEvent {
   readonly hash: Hash;
 }
 
-/** Everything that these wallets have ever spent of this token, as the chain says. */
+/** Returns every spend of this token by these wallets, according to the chain. */
 export async function spentEvents(
   chain: PublicClient,
   wallets: readonly Address[],

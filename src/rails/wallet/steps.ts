@@ -10,7 +10,7 @@ export const walletSteps: StepsOf = async (
   { agents, chainTransactions, pocketAuthorizations },
   { _id, agentId, amountCents, chainCaip2, onChainTxHash, protocol },
 ) => {
-  // A payment that was refused in a transaction's place has no chain in its record.
+  // A payment refused in a transaction's place has no chain in its record.
   const chain = chainCaip2 ?? (await agents.findOne({ _id: agentId }))?.wallet?.chainCaip2;
   if (chain === undefined) return [];
   if (protocol !== undefined) {
@@ -21,7 +21,7 @@ export const walletSteps: StepsOf = async (
       kind: "signed" as const,
       createdAt: each.createdAt.toISOString(),
       amountCents,
-      // A further one is signed only when those before it are dead.
+      // A further authorization is signed only once its predecessors are dead.
       onChainTxHash: at === found.length - 1 ? onChainTxHash : null,
       reason: null,
     }));
@@ -34,7 +34,7 @@ export const walletSteps: StepsOf = async (
 
 const REPLACED = "Another transaction of the service's key was mined in its place.";
 
-/** Names the mined one of several signings, and the newest until it is known. */
+/** Names the mined one of several signings; until it is known, the newest. */
 const chainStep =
   (paidBy: string | null) =>
   ({

@@ -12,15 +12,15 @@ import type { Indexes } from "../../store/indexes.ts";
 import type { Fundings } from "./fundings.ts";
 import type { AgentWallets } from "./wallets.ts";
 
-/** The balance that an agent's wallet is kept at from its organization's treasury. */
+/** Balance at which an agent's wallet is kept from its organization's treasury. */
 interface TargetDocument {
-  /** The agent. */
+  /** The agent's id. */
   readonly _id: string;
   readonly profile: AgentProfile;
   readonly cents: number;
-  /** MAC over the above. */
+  /** MAC over the fields above. */
   readonly proof: string;
-  /** Number of the next funding. Two processes that look at once begin the same one. */
+  /** Number of the next funding. Two processes that check at once begin the same one. */
   readonly next: number;
   readonly dueAt: Date;
 }
@@ -29,16 +29,15 @@ export const TARGET_INDEXES: Indexes = {
   [COLLECTIONS.walletTargets]: [{ key: { dueAt: 1 }, reader: "wallets that are due for a look" }],
 };
 
-/** Interval at which a wallet is looked at. */
-const LOOK_MS = 30_000;
-/** Pause after a funding that failed: the treasury has too little, or its owner allows no more now. */
-const AFTER_FAILURE_MS = 600_000;
+const CHECK_INTERVAL_MS = 30_000;
+/** Pause after a failed funding: the treasury has too little, or its owner allows no more for now. */
+const FAILURE_PAUSE_MS = 600_000;
 const PER_ROUND_MAX = 50;
 
-/** A funding that no person has asked for. */
+/** A funding that no person requested. */
 export interface TargetFunding {
   readonly profile: AgentProfile;
-  /** Unique for good. */
+  /** Unique forever. */
   readonly key: string;
   readonly amountCents: number;
   readonly targetCents: number;
@@ -58,8 +57,8 @@ export interface TargetDependencies {
 }
 
 /**
- * Keeps agents' wallets at the balances that people have set: what is missing is funded from the treasury, one funding after the
- * other. An agent that is not active gets nothing.
+ * Keeps agents' wallets at their configured balances: the shortfall is funded from the treasury, one funding at a time.
+ * An agent that is not active gets nothing.
  */
 export class WalletTargets {
   readonly #dependencies: TargetDependencies;
@@ -73,7 +72,7 @@ export class WalletTargets {
     this.#agents = db.collection(COLLECTIONS.agents);
   }
 
-  /** Null: none. */
+  /** Null if the agent has no target. */
   async of(agentId: string): Promise<number | null> {
     const cents = (await this.#targets.findOne({ _id: agentId }))?.cents ?? 0;
     return cents === 0 ? null : cents;
@@ -84,7 +83,7 @@ export class WalletTargets {
     const _id = profile.agentId;
     const within = session === undefined ? {} : { session };
     if (cents === null) {
-      // Its number stays: a funding that is under way is not begun again.
+      // The number stays, so that a funding in flight is not begun again.
       const none = { $set: { cents: 0, proof: macs.make(textOf(_id, 0)) } };
       await this.#targets.updateOne({ _id }, none, within);
       return;
@@ -94,7 +93,7 @@ export class WalletTargets {
     await this.#targets.updateOne({ _id }, changed, { ...within, upsert: true });
   }
 
-  /** Looks at the wallets that are due, the one that waits longest first. */
+  /** Checks the wallets that are due, the longest waiting first. */
   async keep(stopping?: AbortSignal): Promise<void> {
     const now = this.#dependencies.clock();
     const due = await this.#targets
@@ -110,24 +109,24 @@ export class WalletTargets {
           agentId: target._id,
           error: said,
         });
-        return LOOK_MS;
+        return CHECK_INTERVAL_MS;
       });
       const dueAt = new Date(now.getTime() + pauseMs);
       await this.#targets.updateOne({ _id: target._id, dueAt: target.dueAt }, { $set: { dueAt } });
     }
   }
 
-  /** Resolves to the time until the next look. */
+  /** Resolves to the time until the next check. */
   async #keep({ _id, cents, next, profile, proof }: TargetDocument): Promise<number> {
     const { audit, fundings, macs, rpc, tokenDecimals, wallets } = this.#dependencies;
     if (!macs.isMac(textOf(_id, cents), proof)) throw new Error("the target is not as the service wrote it");
     const agent = await this.#agents.findOne({ _id }, { projection: { lifecycle: 1 } });
     const wallet = await wallets.genuine(_id);
     if (agent?.lifecycle !== "active" || wallet === null || wallet.organizationId !== profile.organizationId)
-      return LOOK_MS;
+      return CHECK_INTERVAL_MS;
     const held = centsOf(await rpc.balanceAt(wallet.address, "latest"), tokenDecimals);
     const idempotencyKey = `target/${_id}/${String(next)}`;
-    if (held >= cents) return LOOK_MS;
+    if (held >= cents) return CHECK_INTERVAL_MS;
     const begun = await fundings.begin({
       _id: newId("fnd"),
       profile,
@@ -135,12 +134,12 @@ export class WalletTargets {
       idempotencyKey,
     });
     const { amountCents, createdAt: at } = begun.funding;
-    // Before any money moves; an entry that could not be written is written at the next look.
+    // Audited before any money moves; an entry that could not be written is written at the next check.
     await audit({ profile, key: idempotencyKey, amountCents, targetCents: cents, at });
     const { status } = await fundings.advance(begun.funding, 0);
-    if (status === "pending") return LOOK_MS;
+    if (status === "pending") return CHECK_INTERVAL_MS;
     await this.#targets.updateOne({ _id, next }, { $set: { next: next + 1 } });
-    return status === "failed" ? AFTER_FAILURE_MS : LOOK_MS;
+    return status === "failed" ? FAILURE_PAUSE_MS : CHECK_INTERVAL_MS;
   }
 }
 

@@ -5,20 +5,19 @@ import { unitsOf } from "../../chain/units.ts";
 import type { Attempt } from "./attempts.ts";
 import { GAS_EXCEEDED, type RefusalReason, refusedByToken } from "./refusals.ts";
 
-/** The token's answer to an attempt before anything is signed. */
 export type TransferCheck =
-  /** Accepted, with the gas that `spend` is signed for. */
+  /** Accepted, with the gas limit for `spend`. */
   | { readonly kind: "passes"; readonly gas: bigint }
   | { readonly kind: "refused"; readonly refusal: RefusalReason };
 
 const USUAL: TransferCheck = { kind: "passes", gas: GAS.spend };
 
-/** A token that answers false has not transferred anything. */
+/** Answer of a token that has transferred nothing: false. */
 const FALSE = /^0x0{64}$/;
 
 /**
- * Tries an attempt's transfer by the token alone, from the wallet's address: that needs no deployed wallet, and no
- * limit stands in its way. Usually one call. Throws where the chain does not answer.
+ * Tries an attempt's transfer on the token alone, from the wallet's address: that needs no deployed wallet, and no
+ * limit applies. Usually one call. Throws if the chain does not answer.
  */
 export async function checkTransfer(
   { config, rpc }: { readonly config: ChainConfig; readonly rpc: ChainRpc },
@@ -29,14 +28,14 @@ export async function checkTransfer(
   const transfer = { from: wallet.address, to: token, data: transferData(to, units) };
   if (passes(await rpc.simulate({ ...transfer, gas: TRANSFER_GAS }))) return USUAL;
   const another = transferData(to === wallet.owner ? wallet.spender : wallet.owner, units);
-  // One tick, so one request: the node that refuses also states the balance.
+  // Sent in one tick, and so in one request: the node that refuses also states the balance.
   const [held, outcome, gas, toAnother] = await Promise.all([
     rpc.balanceAt(wallet.address, "latest"),
     rpc.simulate(transfer),
     rpc.estimateGas(transfer),
     rpc.simulate({ ...transfer, data: another }),
   ]);
-  // The balance is judged where the payment is decided: money may be on its way.
+  // The balance is checked when the payment is decided: money may be in flight.
   if (held < units) return USUAL;
   for (const each of [outcome, toAnother]) if (each.kind === "unclear") throw each.error;
   if (!passes(outcome)) {

@@ -7,7 +7,7 @@ import type { Indexes } from "../../store/indexes.ts";
 
 const ORGANIZATIONS = "organizations";
 
-/** The part of an organization's record that is of interest here; the server writes the rest. */
+/** Fields of an organization's record that treasuries use; the server writes the others. */
 interface OrganizationWithTreasury {
   readonly _id: string;
   readonly walletOwner?: string;
@@ -18,9 +18,9 @@ export interface TreasuriesDependencies {
   readonly db: Db;
   readonly config: ChainConfig;
   readonly newWallet: (id: string, owner: string) => WalletRecord;
-  /** Owner of treasuries if the organization has named none; null: it has no treasury. */
+  /** Owner of treasuries if the organization has named none. If both are missing, the organization has no treasury. */
   readonly defaultOwner: string | null;
-  /** Done before an address is disclosed: deposits must be looked for from before the first one. */
+  /** Runs before an address is disclosed: deposits must be watched from before the first one. */
   readonly beforeFirstUse: () => Promise<void>;
 }
 
@@ -37,8 +37,8 @@ export const TREASURY_INDEXES: Indexes = {
 };
 
 /**
- * The organizations' treasuries: wallets like those of agents, with the organization's id in an agent's place, so that
- * money can be received before anything is deployed. Recorded once; neither owner nor chain of one ever changes here.
+ * The organizations' treasuries. A treasury is a wallet like an agent's, with the organization's id in the agent's
+ * place, so it can receive money before anything is deployed. Recorded once; its owner and chain never change here.
  */
 export class Treasuries implements TreasuriesPort {
   readonly #dependencies: TreasuriesDependencies;
@@ -47,15 +47,15 @@ export class Treasuries implements TreasuriesPort {
 
   constructor(dependencies: TreasuriesDependencies) {
     this.#dependencies = dependencies;
-    // A disclosed address may be sent money: its record must not be lost with a failed primary.
+    // A disclosed address may receive money, so its record must survive the loss of a primary.
     const options = { readConcern: { level: "majority" } } as const;
     this.#organizations = dependencies.db.collection(ORGANIZATIONS, options);
     this.#chain = caip2Of(dependencies.config.chainId);
   }
 
   /**
-   * An organization's treasury on this chain, recorded with its first use. Null where it has no owner, or is on another chain,
-   * where this one's money would not be seen. Throws where the chain has to be called and does not respond.
+   * Returns an organization's treasury on this chain, recorded at first use. Null if it has no owner, or is on another
+   * chain, where deposits would not be seen. Throws if the chain has to be called and does not answer.
    */
   async of(organizationId: string): Promise<Address | null> {
     await this.#dependencies.beforeFirstUse();
@@ -63,7 +63,7 @@ export class Treasuries implements TreasuriesPort {
     return treasury === null || treasury.chainCaip2 !== this.#chain ? null : getAddress(treasury.address);
   }
 
-  /** Records it where it has none. An address from here must not be disclosed: see `of`. */
+  /** Returns the treasury's record, created if missing. An address from here must not be disclosed: see `of`. */
   async record(organizationId: string): Promise<WalletRecord | null> {
     const { defaultOwner, newWallet } = this.#dependencies;
     const organization = await this.#organizations.findOne({ _id: organizationId });
@@ -71,7 +71,7 @@ export class Treasuries implements TreasuriesPort {
     const { treasury = null, walletOwner } = organization;
     const owner = walletOwner ?? defaultOwner;
     if (treasury !== null || owner === null) return treasury;
-    // The first of several concurrent writes wins; the others change nothing and wait until it is durable.
+    // The first of several concurrent writes wins; the others change nothing and wait until the record is durable.
     const derived = { $literal: newWallet(organizationId, owner) };
     const recorded = await this.#organizations.findOneAndUpdate(
       { _id: organizationId },

@@ -6,19 +6,19 @@ import type { Attempt } from "./attempts.ts";
 import type { Remedy } from "./diagnosis.ts";
 import { LIMIT_REACHED } from "./refusals.ts";
 
-/** An attempt that has not paid. Without a receipt: it was replaced. */
+/** An attempt that has not paid. Without a receipt, it was replaced. */
 export interface Unpaid {
   readonly last: RecordedTransaction;
   readonly receipt: Receipt | null;
 }
 
-/** The remedy for an attempt, which may have to keep to the wallet's limit. */
+/** Turns raising the limit into a refusal for an attempt that keeps to the wallet's limit. */
 export const boundBy = ({ keepsLimit }: Attempt, remedy: Remedy): Remedy =>
   keepsLimit && remedy.kind === "raise" ? { kind: "refuse", refusal: LIMIT_REACHED } : remedy;
 
 export const gasOf = ({ raw }: RecordedTransaction): bigint => parseTransaction(raw).gas ?? GAS.spend;
 
-/** Whether a reverted transaction has used its gas, but for the 64th parts that calls keep back for their callers. */
+/** Whether a reverted transaction used up its gas, apart from the 64th parts that calls keep for their callers. */
 export const ranOutOfGas = ({ last, receipt }: Unpaid): boolean =>
   receipt !== null && !receipt.succeeded && receipt.gasUsed * 16n >= gasOf(last) * 15n;
 

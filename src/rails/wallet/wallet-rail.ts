@@ -36,28 +36,28 @@ import { boundBy, causeOf, gasOf, ranOutOfGas, type Unpaid } from "./unpaid.ts";
 import type { AgentWallets, Wallet } from "./wallets.ts";
 
 /**
- * Wait of `send` for the first confirmation. On a local chain that is the whole way; elsewhere a workflow follows the payment. The
- * payment's answer waits for `send` 2.8 s at most, of which slow RPC endpoints take the rest.
+ * Wait of `send` for the first confirmation. Enough for the whole payment on a local chain; elsewhere a workflow
+ * follows the payment. A payment's answer waits at most 2.8 s for `send`, and slow RPC endpoints take the rest.
  */
 const CONFIRMATION_WAIT_MS = 1_000;
 const DETACH_WAIT_MS = 5_000;
-/** Maximum delay of a stop's answer by the broadcast of signed transactions. */
+/** Maximum delay of a stop's answer by broadcasting signed transactions. */
 const BROADCAST_WAIT_MS = 1_000;
 
-/** The permit of what no fence is ever laid for. */
+/** Permit of spends that are never fenced. */
 const UNFENCED = 0;
 
-/** Attempts of one payment, each after the contract has undone the one before, until it is given up. */
+/** Maximum attempts of one payment, each after the contract reverted its predecessor. */
 const ATTEMPTS_MAX = 5;
 
-/** A spend of a wallet: a payment, a top-up of the agent's pocket, or a treasury's money for an agent. */
+/** A spend from a wallet: a payment, a top-up of the agent's pocket, or a treasury's funding of an agent. */
 export interface WalletSpend {
   readonly request: Pick<Payment["request"], "transactionId" | "recipient" | "amountMc">;
-  /** Refused where the wallet's limit on the chain is in its way. A payment has that limit raised: the ledger has decided it. */
+  /** Whether the wallet's on-chain limit refuses the spend. For a payment, decided by the ledger, it is raised. */
   readonly keepsLimit?: boolean;
 }
 
-/** The agent's pocket, as far as the end of its wallet concerns it. */
+/** The agent's pocket, as needed for closing its wallet. */
 export interface PocketEnd {
   close(agentId: string): Promise<Detachment>;
   unitsIn(agentId: string): Promise<bigint>;
@@ -71,8 +71,8 @@ export interface WalletRailDependencies extends AttemptDependencies {
 }
 
 /**
- * Pays from agents' wallets on a chain. What becomes of a payment follows from what is recorded of
- * it and from what is in the chain, and from nothing that a process remembers: any process may ask or go on at any time.
+ * Pays from agents' wallets on a chain. A payment's outcome follows from its records and the chain alone, and from
+ * nothing that a process remembers: any process may query or continue it at any time.
  */
 export class WalletRail implements RailPort {
   readonly capabilities = { finality: "eventual" } as const;
@@ -93,8 +93,8 @@ export class WalletRail implements RailPort {
   }
 
   /**
-   * Makes a spend that is no payment, so that no stop fences it; once, by whichever process and however often. Waits for its end
-   * so long, and a little longer.
+   * Makes a spend that is not a payment, so no stop fences it. Made once, no matter how often and by which processes it
+   * is called. Waits for its end for `withinMs`, and a little longer.
    */
   async spend(wallet: Wallet, spend: WalletSpend, withinMs: number): Promise<RailOutcome> {
     const permitted: RequestPermission = () => Promise.resolve({ kind: "send", permit: UNFENCED });
@@ -147,7 +147,8 @@ export class WalletRail implements RailPort {
     const until = performance.now() + withinMs;
     for (let round = 0; round <= ATTEMPTS_MAX; round += 1) {
       const attempts = await outbox.under(attemptsPrefix(transactionId));
-      // A raised limit is set back as soon as its payment is recorded, by this process or the next one that settles it.
+      // A raised limit is set back as soon as its payment is recorded, by this process or the next that settles the
+      // payment.
       if (attempts.length > 1) await limits.converge(wallet);
       const outcome = await this.#outcomeOf(transactionId, attempts);
       if (outcome === null || outcome.status !== "pending") return outcome;
@@ -156,7 +157,7 @@ export class WalletRail implements RailPort {
       const leftMs = last.replacedBy === null ? Math.max(0, until - performance.now()) : 0;
       const receipt = await finality.wait(last, leftMs);
       if (receipt !== null && hasPaid(last, receipt, transactionId)) return this.#settled(receipt);
-      // A nonce used by another transaction for good counts as a revert.
+      // A nonce used for good by another transaction counts as a revert.
       if (receipt === null && !(await foreignNonces.isReplaced(last)))
         return (await this.#paidLongAgo(wallet, last, payment)) ?? outcome;
       const next = attemptOf(wallet, payment, attempts.length + 1);
@@ -169,8 +170,8 @@ export class WalletRail implements RailPort {
   }
 
   /**
-   * A refusal in the first attempt's place. Where that is taken by a transaction, it was signed and recorded, and may be mined
-   * at any time, by any node: its chain says what becomes of it, and nothing else does.
+   * Records a refusal in the first attempt's place. If a transaction is already there, it was signed and recorded and
+   * may be mined at any time, by any node: only its chain decides the outcome.
    */
   async withhold(profile: AgentProfile, payment: Payment): Promise<RailOutcome> {
     const wallet = await this.#dependencies.wallets.of(profile.agentId);
@@ -183,8 +184,8 @@ export class WalletRail implements RailPort {
 
   /**
    * Lays fences. A recorded attempt counts as made: it is signed and may be mined whatever is decided later. It is
-   * broadcast once more, since its process may have been stopped before it did; if the chain does not answer, a
-   * keeper broadcasts it.
+   * broadcast again, since its process may have stopped before broadcasting; if the chain does not answer, a keeper
+   * broadcasts it.
    */
   async fence(places: readonly FencedPlace[]): Promise<void> {
     const made = await fenceAttempts(this.#dependencies.outbox, places, ATTEMPTS_MAX);
@@ -202,7 +203,7 @@ export class WalletRail implements RailPort {
     const { config, pocket, rpc, wallets } = this.#dependencies;
     const wallet = await wallets.of(agentId);
     if (wallet === null) return { kind: "none" };
-    // The same address on this chain holds something else, or nothing.
+    // The same address on this chain is another contract or unused.
     if (wallet.chainCaip2 !== this.#chainCaip2) return { kind: "unreadable" };
     try {
       await rpc.check();
@@ -221,7 +222,7 @@ export class WalletRail implements RailPort {
     const wallet = await this.#dependencies.wallets.of(agentId);
     if (wallet === null) return "detached";
     if (wallet.chainCaip2 !== this.#chainCaip2) return "pending";
-    // The wallet's end first: nothing reaches the pocket after it.
+    // The wallet is closed first: nothing reaches the pocket afterwards.
     const end = (await this.#isDeployed(wallet)) ? await this.#detach(wallet) : "detached";
     return end === "detached" ? this.#dependencies.pocket.close(agentId) : end;
   }
@@ -232,7 +233,7 @@ export class WalletRail implements RailPort {
     const before = (await outbox.under(prefix)).filter(isTransaction);
     const last = before.at(-1);
     const lastIsMined = last !== undefined && (await finality.now([last]))[0] !== null;
-    // Mined, and the service is a spender: the owner has made it one again since.
+    // If the detach is mined and the service is a spender, the owner has made it one again since.
     if (lastIsMined && !(await this.#isSpender(wallet))) return "detached";
     const isOver = last === undefined || lastIsMined || (await foreignNonces.isReplaced(last));
     const next = isOver ? before.length + 1 : before.length;
@@ -257,7 +258,9 @@ export class WalletRail implements RailPort {
     return recorded;
   }
 
-  /** A wallet that was never deployed is given up by the decision that the service never will. */
+  /**
+   * Whether the wallet is deployed. An undeployed wallet is given up by recording that the service never deploys it.
+   */
   async #isDeployed(wallet: Wallet): Promise<boolean> {
     const purpose = deployPurpose(wallet);
     const never = { kind: "refusal", purpose, wallet: wallet.address, refusal: DETACHED } as const;
@@ -272,8 +275,9 @@ export class WalletRail implements RailPort {
   }
 
   /**
-   * Nodes forget receipts; the wallet does not forget what it paid. Asked at the block at which the transaction counts as
-   * confirmed, so that a node which has not come that far gives no answer instead of a wrong one. Only a yes is believed.
+   * Nodes forget receipts; the wallet never forgets a payment. Reads the wallet at the block at which the transaction
+   * counts as confirmed, so that a node behind that block gives no answer instead of a wrong one. Only a yes is
+   * trusted.
    */
   async #paidLongAgo(
     wallet: Wallet,
@@ -285,13 +289,14 @@ export class WalletRail implements RailPort {
     const confirmed = await rpc.confirmed(signer.address);
     if (confirmed.nonce <= nonce) return null;
     const blockNumber = confirmed.through ?? (await rpc.head()).blockNumber;
-    // Read only where no receipt can say the same: the state of that block may be older than a node keeps.
+    // Read only if no receipt can tell: the state of that block may be older than nodes keep.
     if (blockNumber < 0n || (await this.#hasReceipt(transaction))) return null;
     const read = { address: wallet.address, abi: agentWalletAbi, functionName: "isSpent" } as const;
     const args = [paymentIdOf(request.transactionId)] as const;
     const isSpent = rpc.answer(rpc.client.readContract({ ...read, args, blockNumber }));
     if (!(await isSpent.catch(() => false))) return null;
-    // Another keeper may have offered more for it since it was read; what comes after this can't have been mined.
+    // Another keeper may have raised the fee since the transaction was read; signings made after this check can't have
+    // been mined.
     const now = (await outbox.find([purpose])).get(purpose);
     if (now === undefined || !isTransaction(now)) return null;
     if (now.signings.length === 1) return this.#settled(now);
@@ -304,7 +309,7 @@ export class WalletRail implements RailPort {
     return receipts.some((receipt) => receipt !== null);
   }
 
-  /** A process whose chain was that one may have signed it already, before its configuration changed. */
+  /** A process on that chain may have signed the payment already, before its configuration changed. */
   async #refusedOn(chain: string, attempt: Attempt): Promise<RailOutcome> {
     const isRefused = await this.#dependencies.outbox.refuseOn(chain, refusalOf(attempt, OTHER_CHAIN));
     if (isRefused) return { status: "failed", ...OTHER_CHAIN };
@@ -312,8 +317,9 @@ export class WalletRail implements RailPort {
   }
 
   /**
-   * Decides the attempt after one that was undone or replaced: as it was, under a raised limit, or never. False, having decided
-   * nothing, while its wallet's deployment or limit, which came before it, is on its way a second time, or where the attempt is fenced.
+   * Decides the attempt that follows a reverted or replaced one: unchanged, under a raised limit, or refused. Returns
+   * false and decides nothing if the attempt is fenced, or while the wallet's preceding deployment or limit is being
+   * sent again.
    */
   async #again(attempt: Attempt, permit: number, before: Unpaid): Promise<boolean> {
     const { broadcast, limits, outbox } = this.#dependencies;
@@ -321,7 +327,7 @@ export class WalletRail implements RailPort {
     const remedy = await this.#remedyFor(attempt, before);
     if (remedy.kind === "refuse" && remedy.refusal === NOT_THERE && !(await this.#isDeploymentOver(wallet)))
       return false;
-    // The limit has not come to the wallet, or the float has changed since.
+    // The limit has not reached the wallet, or the float has changed since.
     if (remedy.kind === "refuse" && remedy.refusal === LIMIT_REACHED) {
       const { limit } = await limitOnChain(this.#dependencies, wallet.address);
       if (await limits.enforce(wallet, limit)) return false;
@@ -330,7 +336,7 @@ export class WalletRail implements RailPort {
     const spend = this.#attempts.spend(attempt, permit, gas);
     if (remedy.kind === "refuse") {
       await outbox.record([refusalOf(attempt, remedy.refusal)]);
-      // While the service was no spender, its limits went by without an effect.
+      // Limits sent while the service was not a spender had no effect.
       this.#attempts.recheckLimit(wallet);
       return true;
     }
@@ -345,7 +351,7 @@ export class WalletRail implements RailPort {
     return false;
   }
 
-  /** The next step for an attempt that was undone or replaced; the operator's log says why. */
+  /** Returns the remedy for a reverted or replaced attempt, and logs the reason. */
   async #remedyFor(attempt: Attempt, before: Unpaid): Promise<Remedy> {
     const diagnosed: Remedy =
       attempt.number > ATTEMPTS_MAX
@@ -366,7 +372,7 @@ export class WalletRail implements RailPort {
     return remedy;
   }
 
-  /** Whether nothing more becomes of a wallet's deployment: it is in the chain, or was decided against. A replaced one is repeated. */
+  /** Whether the wallet's deployment is final: in the chain, or decided against. A replaced deployment is repeated. */
   async #isDeploymentOver(wallet: Wallet): Promise<boolean> {
     const { broadcast, finality, outbox, foreignNonces } = this.#dependencies;
     const newest = await outbox.newest(deployPurpose(wallet));
@@ -377,8 +383,8 @@ export class WalletRail implements RailPort {
   }
 
   /**
-   * Returns what was spent in the running period or may be by recorded transactions; read in this order it may be too
-   * much, never too little.
+   * Returns the amount spent in the running period, plus what recorded transactions may spend. The order of the reads
+   * can make the result too high, never too low.
    */
   async #chargedCents({ address }: Wallet): Promise<number> {
     const { outbox, rpc, signer } = this.#dependencies;
@@ -387,7 +393,7 @@ export class WalletRail implements RailPort {
     return waiting + (await limitOnChain(this.#dependencies, address)).spentCents;
   }
 
-  /** Pure but for the chain: the same records and the same blocks give the same outcome to every caller. */
+  /** Pure except for the chain: the same records and blocks give the same outcome to every caller. */
   async #outcomeOf(transactionId: string, attempts: readonly Recorded[]): Promise<RailOutcome | null> {
     const last = attempts.at(-1);
     if (last === undefined) return null;
@@ -400,13 +406,13 @@ export class WalletRail implements RailPort {
     if (receipt !== null) return this.#settled(receipt);
     const newest = sent.findLast(({ replacedBy }) => replacedBy === null);
     const onChain = newest === undefined ? {} : { onChain: this.#onChain(newest) };
-    // Each attempt is mined without paying, or can never be mined.
+    // Each attempt was mined without paying, or can never be mined.
     const allReverted = sent.every(({ replacedBy }, at) => replacedBy !== null || receipts[at] !== null);
     if (!isTransaction(last) && allReverted) return { ...refused(last.refusal), ...onChain };
     return { status: "pending", ...onChain };
   }
 
-  /** Returns the outcome by the mined signing, which is not always the newest. */
+  /** Returns the outcome with the mined signing, which is not always the newest. */
   #settled(mined: { readonly hash: Hash }): RailOutcome {
     return { status: "settled", onChain: this.#onChain(mined) };
   }
@@ -416,14 +422,10 @@ export class WalletRail implements RailPort {
   }
 }
 
-/** Returns the outcome of a refusal in a payment's place. */
 const refused = ({ code, reason }: Refused["refusal"]): RailOutcome =>
   code === "WITHHELD" ? { status: "withheld" } : { status: "failed", code, reason };
 
-/**
- * Whether the receipt shows the payment. Success is not enough: a call to an address without code succeeds and does
- * nothing.
- */
+/** Whether the receipt shows the payment. A mere success does not: calls to addresses without code succeed. */
 const hasPaid = ({ wallet }: RecordedTransaction, receipt: Receipt | null, transactionId: string): boolean =>
   receipt !== null && wallet !== null && showsPayment(receipt.logs, wallet, transactionId);
 

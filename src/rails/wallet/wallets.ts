@@ -10,9 +10,8 @@ import { walletAddress } from "../../chain/contracts.ts";
 import { type AgentDocument, COLLECTIONS, type WalletRecord } from "../../store/documents.ts";
 import type { Indexes } from "../../store/indexes.ts";
 
-/** An agent's wallet, ready for use. */
 export interface Wallet {
-  /** The organization's, of its treasury. */
+  /** The organization's id for a treasury. */
   readonly agentId: string;
   readonly isTreasury: boolean;
   readonly organizationId: string;
@@ -23,17 +22,17 @@ export interface Wallet {
   readonly factory: Address;
 }
 
-/** The limit that a wallet is to have, and the version of the policy that it mirrors. */
+/** A wallet's intended limit, and the version of the policy that it mirrors. */
 export interface TargetLimit extends SpendingLimit {
   readonly policyVersion: number;
 }
 
-/** The limit that a ledger requested last. Beside the agent's record, which follows its actor more slowly. */
+/** The limit that a ledger last requested. Stored apart from the agent's record, which lags behind its actor. */
 interface WalletLimitDocument extends TargetLimit {
   readonly _id: string;
   /** Latest time for setting a limit that is not on the chain and that no payment needs. */
   readonly dueAt?: Date;
-  /** Agent and organization of a marked wallet. */
+  /** Agent and organization of a wallet marked as due. */
   readonly agentId?: string;
   readonly organizationId?: string;
 }
@@ -57,11 +56,10 @@ export interface DueBounds {
 /** Cached wallets; each is read once. */
 const CACHED_WALLETS_MAX = 50_000;
 
-/** The wallets of agents, and the limits that they are to have. */
 export class AgentWallets {
   readonly #agents: Collection<AgentDocument>;
   readonly #limits: Collection<WalletLimitDocument>;
-  /** A wallet never changes, so what was found once stays good. */
+  /** A wallet never changes, so a cached one stays valid. */
   readonly #kept = new LRUCache<string, Wallet>({ max: CACHED_WALLETS_MAX });
 
   readonly #isGenuine: (agent: AgentDocument) => boolean;
@@ -73,9 +71,9 @@ export class AgentWallets {
   }
 
   /**
-   * Null for an agent that has none. Throws for one that has no record yet: its create has not been committed. Throws, too,
-   * where the record names a wallet that is not this agent's own, which is a forgery: nothing is known then of what
-   * was paid, and nothing is signed.
+   * Returns an agent's wallet; null if the agent has none. Throws for an agent without a record: its create has not
+   * been committed. Throws as well if the record names a wallet that is not this agent's own, a forgery: what was paid
+   * is unknown then, and nothing is signed.
    */
   async of(agentId: string): Promise<Wallet | null> {
     const known = this.#kept.get(agentId);
@@ -83,7 +81,7 @@ export class AgentWallets {
     const projection = { organizationId: 1, wallet: 1 };
     const agent = await this.#agents.findOne({ _id: agentId }, { projection });
     if (agent === null) throw new Error(`agent ${agentId} has no record`);
-    // Agents from before there were wallets have no such field.
+    // Agents created before wallets existed have no such field.
     const record = agent.wallet ?? null;
     if (record === null) return null;
     const wallet = walletIn(record, { agentId, organizationId: agent.organizationId, isTreasury: false });
@@ -92,8 +90,8 @@ export class AgentWallets {
   }
 
   /**
-   * The same, for what sends money there or lets its owner take money: throws where something else than the service has changed
-   * the agent's record.
+   * Like `of`, for callers that send money to the wallet or let its owner take money: throws if something other than
+   * the service has changed the agent's record.
    */
   async genuine(agentId: string): Promise<Wallet | null> {
     const agent = await this.#agents.findOne({ _id: agentId });
@@ -103,13 +101,13 @@ export class AgentWallets {
     return this.of(agentId);
   }
 
-  /** The wallet at an address; null: no agent's, such as a treasury. Rarely queried, so there is no index for it. */
+  /** Returns the wallet at an address; null if no agent's, for example a treasury. Queried too rarely for an index. */
   async at(address: string): Promise<Wallet | null> {
     const agent = await this.#agents.findOne({ "wallet.address": address }, { projection: { _id: 1 } });
     return agent === null ? null : this.of(agent._id);
   }
 
-  /** The newest known limit, from whichever of the two records has it. */
+  /** Returns the newest known limit, from whichever of the two records has it. */
   async targetLimit({ address, agentId, isTreasury }: Wallet): Promise<TargetLimit> {
     if (isTreasury) return UNLIMITED;
     const [requested, agent] = await Promise.all([
@@ -121,32 +119,31 @@ export class AgentWallets {
     return { ...mirroredLimit(agent.policy), policyVersion: agent.policyVersion };
   }
 
-  /** Remembers what a policy asks for, unless a newer one was remembered already. */
+  /** Stores the limit of a policy, unless that of a newer policy is stored. */
   async want({ address }: Wallet, policy: BudgetPolicy, policyVersion: number): Promise<void> {
     const older = { _id: address, policyVersion: { $lt: policyVersion } };
     const target = { ...mirroredLimit(policy), policyVersion };
     try {
       await this.#limits.updateOne(older, { $set: target }, { upsert: true });
     } catch (error) {
-      // A newer one is there: the upsert met its id.
+      // A newer one is stored: the upsert conflicted with its id.
       const newest = await this.#limits.findOne({ _id: address });
       if (newest === null || newest.policyVersion < policyVersion) throw error;
     }
   }
 
-  /** Marks a wallet's limit as not on the chain yet, unless it is marked already: changes that follow each other are one. */
+  /** Marks a wallet's limit as not on the chain yet, unless it is already marked: successive changes share one mark. */
   async markDue({ address, agentId, organizationId }: Wallet, dueAt: Date): Promise<void> {
     const unmarked = { _id: address, dueAt: { $exists: false } };
     await this.#limits.updateOne(unmarked, { $set: { agentId, organizationId, dueAt } });
   }
 
-  /** Takes the mark off, unless a newer policy was mirrored since. */
+  /** Removes the mark, unless a newer policy has been mirrored since. */
   async unmark({ address }: Wallet, policyVersion: number): Promise<void> {
     const marked = { _id: address, policyVersion: { $lte: policyVersion }, dueAt: { $exists: true } };
     await this.#limits.updateOne(marked, { $unset: { agentId: "", organizationId: "", dueAt: "" } });
   }
 
-  /** Returns the wallets whose limit is marked. */
   async markedOf(wallets: readonly Wallet[]): Promise<readonly Wallet[]> {
     const among = { _id: { $in: wallets.map(({ address }) => address) }, dueAt: { $exists: true } };
     const found = await this.#limits.find(among, { projection: { _id: 1 } }).toArray();
@@ -155,8 +152,9 @@ export class AgentWallets {
   }
 
   /**
-   * Agents whose wallets' limits are due, those of organizations in turns, the one that waits longest first. They are postponed:
-   * neither another process nor the next round takes them while they are being set, and one that fails holds up no other.
+   * Returns agents whose wallets' limits are due: organizations take turns, the longest waiting first. The limits are
+   * postponed, so neither another process nor the next round takes them while they are being set, and a failing one
+   * does not block the others.
    */
   async takeDue(now: Date, postponedTo: Date, bounds: DueBounds): Promise<readonly string[]> {
     const first = { $firstN: { n: bounds.ofOrganization, input: { _id: "$_id", agentId: "$agentId" } } };
@@ -182,7 +180,7 @@ export class AgentWallets {
   }
 }
 
-/** Of a treasury: what binds the service there is the ceiling that its owner sets. */
+/** Limit of a treasury, where only the ceiling set by its owner binds the service. */
 const UNLIMITED: TargetLimit = { capCents: MAX_CENTS, periodSeconds: 0, policyVersion: 1 };
 
 /** Throws where the record names a wallet of another agent or organization. */
@@ -203,7 +201,7 @@ const addressesOf = ({ address, factory, owner, spender }: WalletRecord) => ({
   factory: getAddress(factory),
 });
 
-/** The wallet of a new agent: its address follows from whose it is, and nothing has to be sent for it. */
+/** Returns a new agent's wallet. The address is derived from agent, owner, spender and factory: nothing is sent. */
 export function newWallet(
   config: ChainConfig,
   spender: Address,

@@ -10,7 +10,7 @@ import type { Redeliveries } from "./replay.ts";
 import { eraseSecret } from "./secrets.ts";
 import type { Watching } from "./watching.ts";
 
-/** The duration of one activity of a watch; then its workflow starts another. */
+/** Duration of one activity of a watch; its workflow then starts another. */
 const WATCH_MS = 300_000;
 const BEAT_MS = 1_000;
 /** Interval of looks for deliveries with a pending action. */
@@ -21,10 +21,10 @@ const HANDOVER_MS = 500;
 const BEHIND_MS = 20;
 /** Delay between two steps while deliveries give way to payments. */
 const YIELD_MS = 100;
-/** A process that has no chain leaves its deposits to others. */
+/** Retry delay in a process without a chain, so that other processes watch deposits. */
 const NO_CHAIN_MS = 60_000;
 
-/** Deposits on the chain: a step looks at some blocks, and answers whether there are more. */
+/** Watches deposits on the chain. A step reads some blocks, and returns whether there are more. */
 export interface Deposits {
   step(): Promise<{ readonly isBehind: boolean }>;
 }
@@ -37,7 +37,7 @@ export interface WebhookActivityDependencies {
   readonly redeliveries: Redeliveries;
   readonly deposits: Deposits | null;
   readonly watching: Readonly<Record<"events" | "deposits", Watching>>;
-  /** Starts other work that another process left, and returns how much it was. Never throws. */
+  /** Starts other work left by another process; returns its amount. Never throws. */
   readonly sweepOthers: () => Promise<number>;
 }
 
@@ -46,7 +46,6 @@ export type WebhookActivities = Pick<
   "deliverWebhook" | "eraseWebhookSecret" | "replayWebhooks" | "watchEvents" | "watchDeposits"
 >;
 
-/** Activities of the webhooks' workflows. */
 export function createWebhookActivities(dependencies: WebhookActivityDependencies): WebhookActivities {
   const { attempts, deposits, dispatcher, redeliveries, sweepOthers, watching, webhooks } = dependencies;
   return {
@@ -78,7 +77,7 @@ export function createWebhookActivities(dependencies: WebhookActivityDependencie
       }
       await beating(watching.deposits, async () => {
         const { isBehind } = await deposits.step();
-        // Nodes that disagree with each other may leave it behind for a while.
+        // Nodes that disagree with each other may leave the watch behind for a while.
         if (isBehind) await sleep(BEHIND_MS);
         return isBehind;
       });
@@ -86,7 +85,7 @@ export function createWebhookActivities(dependencies: WebhookActivityDependencie
   };
 }
 
-/** Says that it lives while the work goes on, so that another worker takes over soon after it does not. */
+/** Sends heartbeats while the work goes on, so that another worker takes over soon after they stop. */
 async function beating(watching: Watching, step: () => Promise<boolean>): Promise<void> {
   const context = Context.current();
   const timer = setInterval(() => context.heartbeat(), BEAT_MS);
@@ -96,14 +95,14 @@ async function beating(watching: Watching, step: () => Promise<boolean>): Promis
     clearInterval(timer);
   }
   if (!watching.isStopped) return;
-  // Fails instead of completing, so that the watch does not begin here again until the worker is gone.
-  throw later("this process ends", HANDOVER_MS);
+  // Fails instead of completing, so that the watch is not restarted here until the worker is gone.
+  throw later("this process is stopping", HANDOVER_MS);
 }
 
-/** Temporal does not try again what is to be tried again after no time at all. */
+/** Temporal treats a retry delay of 0 as "no retry". */
 const LATER_MIN_MS = 10;
 
-/** To be tried again after so long. Nothing is wrong here, so the log need not say it. */
+/** Returns a failure that is retried after `afterMs`. Benign, since nothing is wrong, so the log need not report it. */
 const later = (message: string, afterMs: number): ApplicationFailure =>
   ApplicationFailure.create({
     message,

@@ -16,12 +16,11 @@ import type { Sending, OnEndpointDisabled, WebhookSecrets } from "./ports.ts";
 import type { DeliverySlots } from "./slots.ts";
 
 /** Timeout of the whole exchange with a receiver. */
-const EXCHANGE_MS = 15_000;
-/** Temporal's clock and a worker's may differ by so much. */
+const EXCHANGE_TIMEOUT_MS = 15_000;
+/** Tolerated difference between Temporal's clock and a worker's. */
 const TOO_EARLY_MS = 1_000;
 const USER_AGENT = "agent-spending-control-webhooks";
 
-/** Result of an attempt: the delivery's end, or the time of the next attempt. */
 export type Attempted =
   | { readonly kind: "ended"; readonly end: DeliveryEnd }
   | { readonly kind: "again"; readonly afterMs: number; readonly reason: string };
@@ -42,8 +41,8 @@ export interface AttemptDependencies {
 const ended = (end: DeliveryEnd): Attempted => ({ kind: "ended", end });
 
 /**
- * Makes the next attempt of a delivery. May be repeated: an attempt that was made and not written down, since its process
- * died, is made again under the same number, so that a receiver may see a delivery twice and never not at all.
+ * Makes the next attempt of a delivery. Repeatable: an attempt that was made but not recorded, because its process
+ * died, is repeated under the same number, so a receiver may see a delivery twice, but never not at all.
  */
 export class DeliveryAttempts {
   readonly #dependencies: AttemptDependencies;
@@ -52,11 +51,11 @@ export class DeliveryAttempts {
     this.#dependencies = dependencies;
   }
 
-  /** Throws where MongoDB is not reachable. */
+  /** Throws if MongoDB is not reachable. */
   async next(input: DeliveryInput): Promise<Attempted> {
     const slot = this.#dependencies.slots.take(input);
     if (typeof slot === "number") {
-      return { kind: "again", afterMs: slot, reason: "others are being sent to its receiver" };
+      return { kind: "again", afterMs: slot, reason: "too many exchanges with its receiver are in flight" };
     }
     const began = performance.now();
     try {
@@ -68,7 +67,7 @@ export class DeliveryAttempts {
 
   async #withSlot({ deliveryId, endpointId, organizationId, run }: DeliveryInput): Promise<Attempted> {
     const { accessProofs, clock, outcomes, webhooks } = this.#dependencies;
-    // An intruder in Temporal can name any two: an event goes to the endpoint that it is for, and to no other.
+    // An intruder in Temporal can name any two ids: an event goes only to its own endpoint.
     const [delivery, found] = await Promise.all([
       webhooks.deliveries.findOne({ _id: deliveryId, endpointId, organizationId }),
       webhooks.endpoints.findOne({ _id: endpointId, organizationId }),
@@ -76,15 +75,16 @@ export class DeliveryAttempts {
     if (delivery === null || delivery.run !== run) return ended("superseded");
     if (delivery.status !== "pending") return this.#over(delivery, found, delivery.status);
     const endpoint = accessProofs.genuine("webhook", found);
-    // A forged one of the two is neither sent nor signed.
+    // If either record is forged, nothing is sent or signed.
     const isGenuine = accessProofs.genuine("delivery", delivery) !== null;
     if (!isGenuine || endpoint === null || (!endpoint.isActive && !delivery.isTest)) {
       await outcomes.dropped(delivery);
       return ended("dropped");
     }
-    // A worker that was thought dead has made this attempt, and written it down.
+    // A worker that was presumed dead has made and recorded this attempt.
     const earlyMs = (delivery.nextAttemptAt?.getTime() ?? 0) - clock().getTime();
-    if (earlyMs > TOO_EARLY_MS) return { kind: "again", afterMs: earlyMs, reason: "it is not due yet" };
+    if (earlyMs > TOO_EARLY_MS)
+      return { kind: "again", afterMs: earlyMs, reason: "the attempt is not due yet" };
     return this.#written(delivery, await this.#made(delivery, endpoint));
   }
 
@@ -108,7 +108,7 @@ export class DeliveryAttempts {
           }),
         },
         body: delivery.body,
-        timeoutMs: EXCHANGE_MS,
+        timeoutMs: EXCHANGE_TIMEOUT_MS,
       });
     const attributes = { "event.type": delivery.eventType };
     const causedBy = { traceparent: delivery.traceparent };
@@ -141,13 +141,16 @@ export class DeliveryAttempts {
     const { webhooks } = this.#dependencies;
     const delivery = await webhooks.deliveries.findOne({ _id });
     if (delivery === null || delivery.run !== run) return ended("superseded");
-    if (delivery.status === "pending") throw new Error(`what became of ${_id} was not written down`);
+    if (delivery.status === "pending") throw new Error(`the outcome of ${_id} was not recorded`);
     const endpoint =
       delivery.status === "failed" ? await webhooks.endpoints.findOne({ _id: endpointId }) : null;
     return this.#over(delivery, endpoint, delivery.status);
   }
 
-  /** The owner learns of a disabled endpoint before the delivery that disabled it is over, however often that is tried. */
+  /**
+   * Ends a delivery. The owner learns of a disabled endpoint before the delivery that disabled it is over, however
+   * often that is repeated.
+   */
   async #over(
     delivery: DeliveryDocument,
     endpoint: EndpointDocument | null,

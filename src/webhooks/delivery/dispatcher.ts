@@ -20,35 +20,35 @@ import { DeliveryThrottle } from "./throttle.ts";
 import type { EventData, NoticeHeld, WebhookWorkflows } from "./ports.ts";
 
 /**
- * Events, or deliveries with a pending action, in one step; and deliveries from which on it takes no further event, so that whatever happens meanwhile
- * does not wait for one organization's many endpoints.
+ * Maximum events, or deliveries with a pending action, per step. Also the number of deliveries after which a step takes
+ * no further event, so that one organization's many endpoints do not delay everything else.
  */
 const STEP_MAX = 200;
-/** Organizations in one step. */
+/** Maximum organizations per step. */
 const ORGANIZATIONS_MAX = 20;
-/** Lines of deliveries, of one agent's events to one endpoint, that are started beside each other; in a line one is started after the other. */
+/** Maximum concurrent lines. A line's deliveries, of one agent's events to one endpoint, start in order. */
 const LINES_MAX = 16;
 /**
- * Minimum age of an event before its deliveries begin. Two events of one agent can reach the journal in concurrent
- * inserts, and the later must not overtake the earlier; a payment's event may wait 50 ms before its insert.
+ * Minimum age of an event before it is dispatched. Two events of one agent can reach the journal in concurrent inserts,
+ * and the later must not overtake the earlier; a payment's event may wait 50 ms before its insert.
  */
 export const SETTLED_MS = 75;
-/** Clocks are taken to differ by less: an event that waits keeps those behind it waiting. */
+/** Assumed maximum difference of clocks: an event that waits blocks those behind it. */
 const AHEAD_MS = 5_000;
-/** A delivery that was created so long ago and has no workflow yet is started here: the process that created it has died, or is about to. */
+/** Age at which a delivery without a workflow is started here: the process that created it has died, or is about to. */
 const ORPHANED_AFTER_MS = 2_000;
 
 /** Window over which the payment rate is measured. */
 const COUNTED_MS = 1_000;
-/** More of them make no difference. */
+/** Maximum counted; more make no difference. */
 const COUNTED_MAX = 1_000;
 const OF_PAYMENTS: ReadonlySet<EventType> = new Set(["transaction.completed", "transaction.denied"]);
 const RECOUNTED_MS = 500;
 
-/** Far more than one step takes; of those that are forgotten it is said once more. */
+/** Far more than one step takes. A forgotten one is reported again. */
 const UNDELIVERABLE_MAX = 1_000;
 
-/** Rest after a step: no event, more events, or events that have to wait. */
+/** Remaining work after a step: no event, more events, or events that have to wait. */
 export type StepResult = "nothing" | "more" | "waiting";
 
 export interface DispatcherDependencies {
@@ -62,27 +62,26 @@ export interface DispatcherDependencies {
   readonly clock: Clock;
   /** Returns the load of process and machine, from 0 to 1. */
   readonly load: () => number;
-  /** A monotonic clock in milliseconds, for their pace. */
+  /** Monotonic clock in milliseconds, for pacing deliveries. */
   readonly elapsed?: () => number;
   readonly onDefect: (message: string, details: Readonly<Record<string, unknown>>) => void;
 }
 
 /**
- * Makes deliveries of what the journal says has happened: each event is pending in the journal until each subscribed endpoint has
- * its delivery, and the delivery its workflow. Every step may be repeated, by any process, after any crash: a delivery's id follows
+ * Turns journal events into deliveries. An event is pending in the journal until each subscribed endpoint has its
+ * delivery, and each delivery its workflow. Any process may repeat any step after any crash: a delivery's id is derived
  * from event and endpoint.
  */
 export class EventDispatcher {
   readonly #events: Collection<EventDocument>;
   readonly #webhooks: WebhookCollections;
   readonly #dependencies: DispatcherDependencies;
-  /** Events of which this process can make no delivery: a defect, which a later version may mend. */
+  /** Events for which this process cannot make a delivery: a defect, which a later version may fix. */
   readonly #undeliverable = new LRUCache<string, true>({ max: UNDELIVERABLE_MAX });
   readonly #throttle: DeliveryThrottle;
   readonly #elapsed: () => number;
   #lastServed = "";
   #counted = { at: 0, payments: 0 };
-  /** The times of recently published payments. */
   #publishedAt: Date[] = [];
 
   constructor(dependencies: DispatcherDependencies) {
@@ -93,7 +92,7 @@ export class EventDispatcher {
     this.#webhooks = webhookCollections(dependencies.db);
   }
 
-  /** Creates and starts the deliveries of the oldest pending events, as many as may be begun now. */
+  /** Creates and starts the deliveries of the oldest pending events, as many as may begin now. */
   async step(): Promise<StepResult> {
     const allowance = await this.#allowance();
     if (allowance === 0) return "waiting";
@@ -109,13 +108,13 @@ export class EventDispatcher {
     const done = events.map(({ _id }) => _id).filter((id) => !this.#undeliverable.has(id));
     await this.#events.updateMany({ _id: { $in: done } }, doneWith(this.#dependencies.clock()));
     const isCut = events.length < pending.length;
-    // The organization after the last one that was served is served next.
+    // The next step begins with the organization after the last one served.
     if (isCut) this.#lastServed = events.at(-1)?.organizationId ?? "";
     this.#remember(events);
     return isCut && deliveries.length >= allowance ? "waiting" : "more";
   }
 
-  /** Starts or signals workflows where the process that should have has not; how many those were. */
+  /** Starts or signals workflows that their own process has not; returns their number. */
   async sweep(): Promise<number> {
     const { clock, workflows } = this.#dependencies;
     const now = clock().getTime();
@@ -125,7 +124,7 @@ export class EventDispatcher {
       .limit(STEP_MAX)
       .toArray();
     if (unfinished.length === 0) return 0;
-    // Deliveries of an event that is still pending are begun in order, with it.
+    // Deliveries of an event that is still pending are started in order, with the event.
     const eventIds = unfinished.flatMap(({ eventId }) => (eventId === null ? [] : [eventId]));
     const pending = new Set(await this.#events.distinct("_id", { _id: { $in: eventIds }, isPending: true }));
     const due = unfinished.filter(
@@ -143,7 +142,7 @@ export class EventDispatcher {
     return due.length;
   }
 
-  /** Marks that the workflow was started or signalled as the record says. */
+  /** Records that the workflow was started or signalled as the record required. */
   async markNotified({
     _id,
     run,
@@ -172,7 +171,7 @@ export class EventDispatcher {
     return roundRobin(await Promise.all(ofEach));
   }
 
-  /** Some of the organizations, from the one after the last that was served. */
+  /** Returns some of the organizations, beginning after the last one served. */
   #nextRoundRobin(organizations: readonly string[]): string[] {
     const after = organizations.filter((id) => id > this.#lastServed);
     const before = organizations.filter((id) => id <= this.#lastServed);
@@ -187,14 +186,14 @@ export class EventDispatcher {
     return this.#throttle.allowance({ load, paymentsPerSecond }, this.#elapsed());
   }
 
-  /** Notes published payments, for as long as they count: also while their rate is not read. */
+  /** Notes published payments for as long as they count, even while their rate is not read. */
   #remember(events: readonly EventDocument[]): void {
     const since = new Date(this.#dependencies.clock().getTime() - COUNTED_MS);
     const published = events.filter(({ type }) => OF_PAYMENTS.has(type)).map(({ createdAt }) => createdAt);
     this.#publishedAt = [...this.#publishedAt, ...published].filter((at) => at >= since);
   }
 
-  /** Payments of the last second that have ended: those that are pending in the journal, and those that were published since. */
+  /** Returns the number of payments that ended within the last second, whether published or still pending. */
   async #paymentsPerSecond(): Promise<number> {
     const now = this.#dependencies.clock().getTime();
     const since = new Date(now - COUNTED_MS);
@@ -209,8 +208,8 @@ export class EventDispatcher {
   }
 
   /**
-   * The first so many of the pending events for which deliveries may be begun, and their deliveries: those of one agent's
-   * events to one endpoint in their order, beside all others, and organizations in turns.
+   * Returns the first pending events whose deliveries may begin, and these deliveries in lines: one agent's events to
+   * one endpoint stay in order, concurrent with all others, and organizations take turns.
    */
   async #linesOf(
     pending: readonly EventDocument[],
@@ -274,7 +273,7 @@ export class EventDispatcher {
 const receives = (endpoint: EndpointDocument, event: EventDocument): boolean =>
   endpoint.organizationId === event.organizationId && isSubscribed(endpoint, event);
 
-/** A map's value, which is put there where it has none. */
+/** Returns a map's value, inserting one if missing. */
 function valueIn<T>(map: Map<string, T>, key: string, fresh: () => T): T {
   const found = map.get(key);
   if (found !== undefined) return found;
@@ -283,14 +282,14 @@ function valueIn<T>(map: Map<string, T>, key: string, fresh: () => T): T {
   return made;
 }
 
-/** Does one after another in each line, and so many lines beside each other. Throws the first failure. */
+/** Works through each line in order, up to `LINES_MAX` lines concurrently. Throws the first failure. */
 async function inLines<T>(lines: readonly (readonly T[])[], work: (each: T) => Promise<void>): Promise<void> {
   await pLimit(LINES_MAX).map(lines, async (line) => {
     for (const each of line) await work(each);
   });
 }
 
-/** The first of each, then the second of each, and so on. */
+/** Interleaves lists: the first item of each, then the second of each, and so on. */
 function roundRobin<T>(lists: readonly (readonly T[])[]): T[] {
   const longest = Math.max(0, ...lists.map(({ length }) => length));
   return Array.from({ length: longest }, (_, index) =>
@@ -298,14 +297,14 @@ function roundRobin<T>(lists: readonly (readonly T[])[]): T[] {
   ).flat();
 }
 
-/** Deliveries that are there already were created by a process that died before the event was done with. */
+/** Existing deliveries were created by a process that died before it finished the event. */
 function isOnlyDuplicates(error: unknown): boolean {
   if (!(error instanceof MongoBulkWriteError)) return false;
   const failures = [error.writeErrors].flat().filter((failure) => failure !== undefined);
   return failures.length > 0 && failures.every(({ code }) => code === DUPLICATE_KEY);
 }
 
-/** The change of events that have their deliveries: from now on their retention counts. What is an organization's alone stays. */
+/** Change for dispatched events, whose retention starts now. Events of the organization alone are kept. */
 const doneWith = (now: Date): Document[] => [
   { $unset: "isPending" },
   { $set: { dispatchedAt: { $cond: [{ $eq: ["$projectId", null] }, "$$REMOVE", { $literal: now }] } } },

@@ -6,13 +6,12 @@ import type { DeliveryDocument, EndpointDocument } from "../../store/webhook-doc
 
 const DAY_MS = 86_400_000;
 
-/** Returns when a delivery's record expires. */
 export const retainedUntil = (now: Date, retentionDays: number): Date =>
   new Date(now.getTime() + retentionDays * DAY_MS);
 
 export interface NewDelivery {
   readonly event: EventDocument;
-  /** Data as the API shows it. */
+  /** Data in the API's form. */
   readonly data: object;
   readonly endpoint: Pick<EndpointDocument, "_id" | "organizationId">;
   readonly now: Date;
@@ -23,7 +22,7 @@ export interface NewDelivery {
 export const deliveryIdOf = ({ _id, createdAt }: EventDocument, endpointId: string): string =>
   deliveryId(_id, endpointId, createdAt.getTime());
 
-/** A delivery of an event to an endpoint that is still to begin. The same for the same two, but for when it was made. */
+/** Returns a new delivery of an event to an endpoint. Deterministic, except for its times. */
 export function newDelivery(made: NewDelivery): DeliveryDocument {
   const { accessProofs, data, endpoint, event, now, retentionDays } = made;
   const id = deliveryIdOf(event, endpoint._id);
@@ -38,7 +37,7 @@ export function newDelivery(made: NewDelivery): DeliveryDocument {
   });
 }
 
-/** A delivery of its own, to see whether the receiver works: one attempt, of no event. */
+/** Returns a delivery that tests a receiver: one attempt, without an event. */
 export function testDelivery(
   id: string,
   { accessProofs, endpoint, now, retentionDays }: Omit<NewDelivery, "event" | "data">,
@@ -70,7 +69,7 @@ const begun = (endpoint: NewDelivery["endpoint"], now: Date, retentionDays: numb
   pendingAction: "start" as const,
 });
 
-/** Returns the body; ids of project, team and agent are absent for events of what is above them. */
+/** Returns the body; ids of project, team and agent are absent for events above their level. */
 function bodyOf(id: string, event: EventDocument, data: object): string {
   const { agentId, agentName, createdAt, organizationId, projectId, teamId, type } = event;
   const place = {
@@ -88,7 +87,6 @@ function bodyOf(id: string, event: EventDocument, data: object): string {
   });
 }
 
-/** Returns the input of a delivery's workflow. */
 export const inputOf = (
   delivery: Pick<DeliveryDocument, "_id" | "organizationId" | "endpointId" | "eventType" | "isTest" | "run">,
 ): DeliveryInput => ({

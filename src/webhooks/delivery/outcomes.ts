@@ -24,8 +24,8 @@ const TRANSACTION = {
 } as const;
 
 /**
- * Writes down how attempts ended, and keeps count of an endpoint's failures. Each delivery's failure is counted once:
- * what it was is changed in the transaction that counts it.
+ * Records the outcomes of attempts, and counts an endpoint's failures. Each delivery's failure is counted once: the
+ * status changes in the transaction that counts it.
  */
 export class DeliveryOutcomes {
   readonly #dependencies: OutcomeDependencies;
@@ -34,7 +34,7 @@ export class DeliveryOutcomes {
     this.#dependencies = dependencies;
   }
 
-  /** Acknowledged, also where its endpoint was disabled meanwhile. The count starts anew before the delivery is done. */
+  /** Records success, even if the endpoint was disabled meanwhile. The count is reset before the delivery ends. */
   async succeeded(delivery: DeliveryDocument, attempt: AttemptRecord): Promise<boolean> {
     const { deliveries, endpoints } = this.#dependencies.webhooks;
     if (!delivery.isTest) {
@@ -48,7 +48,7 @@ export class DeliveryOutcomes {
     return matchedCount === 1;
   }
 
-  /** Another attempt follows at that time. False: there is nothing to go on with. */
+  /** Records a failed attempt that is followed by another. False if the delivery must not go on. */
   async retried(delivery: DeliveryDocument, attempt: AttemptRecord, nextAttemptAt: Date): Promise<boolean> {
     const { deliveries } = this.#dependencies.webhooks;
     const { matchedCount } = await deliveries.updateOne(
@@ -58,7 +58,7 @@ export class DeliveryOutcomes {
     return matchedCount === 1;
   }
 
-  /** The last attempt failed. The endpoint is disabled with the tenth delivery in a row that ends so. */
+  /** Records the failure of the last attempt. The tenth consecutive failed delivery disables the endpoint. */
   async failed(delivery: DeliveryDocument, attempt: AttemptRecord): Promise<boolean> {
     const { client, webhooks } = this.#dependencies;
     return client.withSession((session) =>
@@ -114,7 +114,6 @@ export async function dropQueued(
   );
 }
 
-/** Whether the endpoint was disabled by this delivery's failure. */
 export const isDisabledBy = (
   { disabled }: EndpointDocument,
   { _id, run }: Pick<DeliveryDocument, "_id" | "run">,
@@ -123,7 +122,7 @@ export const isDisabledBy = (
 /** Matches the delivery while this attempt is not recorded. */
 const attemptOf = ({ _id, run, runAttempts }: DeliveryDocument) => ({ _id, run, runAttempts });
 
-/** Adds an attempt, of which the record keeps the newest. A pipeline, so that it reads the array that it extends. */
+/** Returns an update that adds an attempt and keeps the newest. A pipeline, since it reads the array it extends. */
 const withAttempt = (attempt: AttemptRecord, change: object): Document[] => [
   {
     $set: {

@@ -3,30 +3,29 @@ import type { DeliveryInput, ReplayInput, SecretExpiryInput } from "../../messag
 import type { GuardedOutcome, GuardedRequest } from "../../lib/guarded-fetch/guarded-fetch.ts";
 import type { EndpointDocument, SealedSecret } from "../../store/webhook-documents.ts";
 
-/** Starts and signals the workflows of webhooks. Each call may be repeated. */
+/** Starts and signals the workflows of webhooks. Each call is repeatable. */
 export interface WebhookWorkflows {
   startDelivery(input: DeliveryInput): Promise<void>;
-  /** Tells a delivery's workflow that its endpoint is disabled or deleted. An ended one is ignored. */
+  /** Tells a delivery's workflow that its endpoint is disabled or deleted. An ended workflow is ignored. */
   dropDelivery(input: Pick<DeliveryInput, "deliveryId" | "run">): Promise<void>;
   startReplay(input: ReplayInput): Promise<void>;
   startSecretExpiry(input: SecretExpiryInput): Promise<void>;
 }
 
-/** Sends what callers have named the address of, to nowhere but the public internet. */
+/** Sends to addresses given by callers, but only on the public internet. */
 export interface Sending {
   send(request: GuardedRequest): Promise<GuardedOutcome>;
 }
 
-/** Opens signing secrets. */
 export interface WebhookSecrets {
   open(secret: SealedSecret): string;
 }
 
-/** Renders an event's `data`: records as the API shows them, under their nouns. */
+/** Renders an event's `data`: records in the API's form, keyed by noun. */
 export type EventData = (event: EventDocument) => object;
 
-/** Told of an endpoint that was disabled because it failed. Once for each delivery and run. Idempotent. */
+/** Called for an endpoint that was disabled because of its failures, once per delivery and run. Idempotent. */
 export type OnEndpointDisabled = (endpoint: EndpointDocument) => Promise<void>;
 
-/** Tells the people who want to know of payments that were put on hold; the number of signals sent. May be repeated. */
+/** Notifies people of payments put on hold; resolves to the number of signals sent. Repeatable. */
 export type NoticeHeld = (events: readonly EventDocument[]) => Promise<number>;

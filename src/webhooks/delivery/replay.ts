@@ -14,7 +14,7 @@ import {
 import { deliveryIdOf, inputOf, retainedUntil, newDelivery } from "./new-delivery.ts";
 import type { EventData, WebhookWorkflows } from "./ports.ts";
 
-/** Events that one step looks at, and deliveries that one replay queues. */
+/** Maximum events read in one step, and deliveries queued by one replay. */
 const STEP_MAX = 100;
 const REPLAY_DELIVERIES_MAX = 10_000;
 
@@ -26,11 +26,10 @@ export interface RedeliveryDependencies {
   readonly retentionDays: number;
   readonly clock: Clock;
   readonly onDefect: (message: string, details: Readonly<Record<string, unknown>>) => void;
-  /** Maximum number of deliveries of one replay. */
   readonly deliveriesMax?: number;
 }
 
-/** Sends again what did not arrive: a delivery that is named, or all that an endpoint missed since a time. */
+/** Sends again what did not arrive: a given delivery, or all that an endpoint missed since a time. */
 export class Redeliveries {
   readonly #dependencies: RedeliveryDependencies;
   readonly #events: Collection<EventDocument>;
@@ -43,8 +42,8 @@ export class Redeliveries {
   }
 
   /**
-   * Begins a delivery anew, all its attempts before it: with the same id and the same body. One that is on its way is left
-   * alone. Answers it as it is then; null where its record is gone.
+   * Restarts an ended delivery with all its attempts, under the same id and with the same body. A delivery in flight is
+   * left alone. Resolves to the current delivery; null if its record is gone.
    */
   async again(ended: DeliveryDocument): Promise<DeliveryDocument | null> {
     const { clock, retentionDays, workflows } = this.#dependencies;
@@ -71,7 +70,7 @@ export class Redeliveries {
     return begun;
   }
 
-  /** Starts its workflow. If this process dies before, the dispatcher does. */
+  /** Starts the delivery's workflow. If this process dies first, the dispatcher starts it. */
   async begin(delivery: DeliveryDocument): Promise<void> {
     const { _id, run } = delivery;
     await this.#dependencies.workflows.startDelivery(inputOf(delivery));
@@ -81,7 +80,7 @@ export class Redeliveries {
     );
   }
 
-  /** A further step of an endpoint's replay; whether it was the last. May be repeated. */
+  /** Performs a further step of an endpoint's replay; returns whether it was the last. Repeatable. */
   async replay({ endpointId, organizationId, replayId }: ReplayInput): Promise<boolean> {
     const { deliveriesMax = REPLAY_DELIVERIES_MAX } = this.#dependencies;
     const { endpoints } = this.#webhooks;
@@ -107,8 +106,8 @@ export class Redeliveries {
   }
 
   /**
-   * Queues deliveries of those of these events that the endpoint asks for and that have neither arrived nor are on their way.
-   * Ends before the event for which there is no room any more; how many it has got through, and queued.
+   * Queues deliveries of the events that the endpoint subscribes to and that have neither arrived nor are in flight.
+   * Stops before the first event without room; returns the numbers of events examined and deliveries queued.
    */
   async #queue(
     endpoint: EndpointDocument,
@@ -131,7 +130,7 @@ export class Redeliveries {
     return { examined: events.length, queued };
   }
 
-  /** A delivery that there is no record of; null where the event is forged or this version can't render it, which must not keep others. */
+  /** Creates a missing delivery; null if the event is forged or unrenderable, which must not block others. */
   async #create(endpoint: EndpointDocument, event: EventDocument): Promise<DeliveryDocument | null> {
     const { accessProofs, clock, dataOf, onDefect, retentionDays } = this.#dependencies;
     if (accessProofs.genuine("event", event) === null) return null;
@@ -149,14 +148,14 @@ export class Redeliveries {
       now,
       retentionDays,
     });
-    // A record that is no longer kept may have had workflows that are still known: their runs are not begun again.
+    // An expired record may have had workflows that are still known: their runs must not be started again.
     const run = Math.floor(now.getTime() / 1_000);
     const created = await this.#webhooks.deliveries.findOneAndUpdate(
       { _id: delivery._id },
       { $setOnInsert: { ...delivery, run } },
       { upsert: true, returnDocument: "after" },
     );
-    // Another process may have created it just now, and started its workflow.
+    // Another process may have just created the delivery and started its workflow.
     if (created?.pendingAction === "start") await this.begin(created);
     return created;
   }
@@ -168,7 +167,7 @@ export class Redeliveries {
   ): Promise<boolean> {
     const isOver = next.state !== "running";
     const replay = { ...next, endedAt: isOver ? this.#dependencies.clock() : null };
-    // A step that another process has taken meanwhile wins.
+    // A step taken meanwhile by another process wins.
     await this.#webhooks.endpoints.updateOne(
       { _id, "replay.id": next.id, "replay.position": position },
       { $set: { replay } },

@@ -2,7 +2,7 @@ import type { SecretExpiryInput } from "../../messages/delivery.ts";
 import type { AccessProofs } from "../../secrets/access-proofs.ts";
 import type { WebhookCollections } from "../../store/webhook-documents.ts";
 
-/** Forgets a secret that was rotated and has expired; nothing where it is gone already, or was given longer. */
+/** Erases a rotated secret that has expired. Does nothing if it is already gone, or was extended. */
 export async function eraseSecret(
   { endpoints }: WebhookCollections,
   accessProofs: Pick<AccessProofs, "changed" | "genuine">,
@@ -16,7 +16,7 @@ export async function eraseSecret(
   const found = await endpoints.findOne(expired);
   if (found === null) return;
   const erased = { previousSecret: null };
-  // A forged record stays one.
+  // A forged record must stay recognizable as forged.
   const isGenuine = accessProofs.genuine("webhook", found) !== null;
   const $set = isGenuine ? accessProofs.changed("webhook", found, erased) : erased;
   const { matchedCount } = await endpoints.updateOne({ ...expired, proof: found.proof }, { $set });

@@ -1,4 +1,4 @@
-/** Exchanges with receivers that one process has under way. */
+/** Maximum exchanges with receivers in flight in one process, per endpoint and per organization. */
 const OF_ENDPOINT_MAX = 8;
 const OF_ORGANIZATION_MAX = 32;
 /** Lower limit for an endpoint that seems to hang, so that it cannot starve others. */
@@ -6,10 +6,10 @@ const SLOW_MS = 5_000;
 const OF_SLOW_ENDPOINT_MAX = 4;
 /** Limit over all slow endpoints of all organizations, well below the worker's slots. */
 const SLOW_MAX = 100;
-/** Tests that people make, of one organization: they do not wait behind what hangs. */
+/** Maximum tests of one organization, which do not wait behind hanging receivers. */
 const TESTS_MAX = 4;
 
-/** The bounds of the delay between a refusal and the retry. */
+/** Range of the delay between a refusal and the retry. */
 const RETRY_MIN_MS = 500;
 const RETRY_MAX_MS = 600_000;
 /** Expected duration of an exchange before any has ended. */
@@ -18,20 +18,19 @@ const FIRST_GUESS_MS = 500;
 const WEIGHT = 0.2;
 const TRACKED_MAX = 10_000;
 
-/** A slot to send from; its holder releases it. */
+/** A slot to send from, which its holder must release. */
 export interface Slot {
   release(elapsedMs: number): void;
 }
 
 interface Usage {
   inFlight: number;
-  /** The moving average of how long exchanges take. */
+  /** Moving average of the duration of exchanges. */
   typicalMs: number;
   /** The latest time at which a refused request may retry. */
   reservedUntil: number;
 }
 
-/** Maximum number in flight. */
 interface Bound {
   readonly usage: Usage;
   readonly max: number;
@@ -44,8 +43,9 @@ export interface SlotRequest {
 }
 
 /**
- * Bounds what one receiver, or one organization's receivers, can occupy of a process, however slow they are. No delivery waits for a
- * slot: a refused request gets a delay after which to retry, each later than the one before, by how long exchanges take.
+ * Limits the share of a process that one receiver, or one organization's receivers, can occupy, however slow they are.
+ * No delivery waits for a slot: a refused request gets a retry delay, each one later than the previous by the duration
+ * of exchanges.
  */
 export class DeliverySlots {
   readonly #endpoints = new Map<string, Usage>();
@@ -54,12 +54,12 @@ export class DeliverySlots {
   readonly #slow = unused();
   readonly #now: () => number;
 
-  /** `now`: a monotonic clock in milliseconds. */
+  /** `now` is a monotonic clock in milliseconds. */
   constructor(now: () => number = () => performance.now()) {
     this.#now = now;
   }
 
-  /** A slot, or the milliseconds after which to retry. */
+  /** Returns a slot, or the retry delay in milliseconds. */
   take({ endpointId, isTest, organizationId }: SlotRequest): Slot | number {
     const bounds = isTest ? this.#boundsOfTest(organizationId) : this.#bounds(endpointId, organizationId);
     const full = bounds.find(({ usage, max }) => usage.inFlight >= max);
@@ -91,7 +91,7 @@ export class DeliverySlots {
     const [before, now] = [usage.typicalMs, this.#now()];
     usage.inFlight -= 1;
     usage.typicalMs += (elapsedMs - before) * WEIGHT;
-    // A delivery that arrives after the receiver recovered does not wait for those from before.
+    // After the receiver recovers, a new delivery does not wait for the delays assigned before.
     const ahead = usage.reservedUntil - now;
     if (usage.typicalMs < before && ahead > 0) usage.reservedUntil = now + (ahead * usage.typicalMs) / before;
   }

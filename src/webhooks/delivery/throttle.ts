@@ -1,14 +1,14 @@
-/** Load from which deliveries give way to payments. */
+/** Load at which deliveries begin to give way to payments. */
 const BUSY_LOAD = 0.8;
-/** Fewer payments in a second are not what makes it busy. */
+/** Payment rate per second below which payments are not the cause of the load. */
 const PAYMENTS_MIN = 5;
 /**
- * Share of the payments' rate that deliveries get meanwhile, and the minimum rate per second. A delivery takes about
- * three times the processor time of a payment, so this share takes a third of it.
+ * Deliveries' share of the payments' rate under load, and their minimum rate per second. A delivery takes about three
+ * times the processor time of a payment, so this share takes a third of it.
  */
 const SHARE = 0.15;
 const DELIVERIES_MIN = 5;
-/** Time in which the rate doubles once the load has fallen, until it limits nothing. */
+/** Time in which the rate doubles once the load has fallen, until it no longer limits anything. */
 const DOUBLED_SECONDS = 1;
 const DELIVERIES_MAX = 1_000;
 
@@ -19,12 +19,12 @@ export interface Demand {
 }
 
 /**
- * Limits how many deliveries begin. An agent waits for its payment, nobody for a delivery, so payments come first
- * while processors are scarce. A load that falls while payments go on fell because deliveries gave way, so their rate
- * grows back gradually.
+ * Limits how many deliveries begin. An agent waits for its payment, but nobody for a delivery, so payments come first
+ * while processors are scarce. If the load falls while payments continue, it fell because deliveries gave way, so their
+ * rate grows back gradually.
  */
 export class DeliveryThrottle {
-  /** Null: as many as there are. */
+  /** Null if unlimited. */
   #bound: { perSecond: number; allowed: number } | null = null;
   #atMs: number;
 
@@ -33,12 +33,12 @@ export class DeliveryThrottle {
     this.#atMs = nowMs;
   }
 
-  /** Whether the payments' rate bears on the pace, under such a load. */
+  /** Whether the payments' rate affects the pace under this load. */
   dependsOnPayments(load: number): boolean {
     return load >= BUSY_LOAD || this.#bound !== null;
   }
 
-  /** Deliveries that may be begun now: all there are, where nothing is in their way. */
+  /** Returns the number of deliveries that may begin now; `Infinity` if unlimited. */
   allowance({ load, paymentsPerSecond }: Demand, nowMs: number): number {
     const elapsedSeconds = (nowMs - this.#atMs) / 1_000;
     this.#atMs = nowMs;
@@ -54,8 +54,7 @@ export class DeliveryThrottle {
   }
 
   /**
-   * Counts begun deliveries. An excess, from one event with many endpoints, is made up for, unless nothing was
-   * limited.
+   * Counts begun deliveries. An excess, from one event with many endpoints, is made up for, unless nothing was limited.
    */
   begun(deliveries: number): void {
     if (this.#bound !== null) this.#bound.allowed -= deliveries;

@@ -3,15 +3,15 @@ import { setTimeout as sleep } from "node:timers/promises";
 const PAUSE_GROWS_BY = 1.25;
 
 export interface WatchingOptions {
-  /** Interval of looks while nothing is announced. */
+  /** Interval of steps while nothing is announced. */
   readonly pauseMs: number;
-  /** Longest interval, approached look by look while there is nothing to find. */
+  /** Longest interval, approached step by step while there is nothing to do. */
   readonly pauseMaxMs: number;
-  /** Delay from an announcement to the look. */
+  /** Delay from an announcement to the step. */
   readonly settleMs: number;
 }
 
-/** Runs a watch until it is stopped: one step after another, and a pause where there is nothing to do. */
+/** Runs a watch until it is stopped: one step after another, with a pause when there is nothing to do. */
 export class Watching {
   readonly #options: WatchingOptions;
   readonly #stopped = new AbortController();
@@ -22,13 +22,13 @@ export class Watching {
     this.#options = options;
   }
 
-  /** Something has happened: a paused watch looks soon. */
+  /** Announces that something has happened: a paused watch steps soon. */
   nudge(): void {
     this.#isNudged = true;
     this.#wake?.();
   }
 
-  /** A running watch ends after the step at hand, and no other begins. */
+  /** Stops the watch: a running one ends after the current step, and no other begins. */
   stop(): void {
     this.#stopped.abort();
     this.#wake?.();
@@ -38,7 +38,7 @@ export class Watching {
     return this.#stopped.signal.aborted;
   }
 
-  /** Steps so long, unless it is stopped, or a step throws; `step` answers whether there is more to do now. */
+  /** Steps for `forMs`, unless stopped or a step throws. `step` returns whether there is more to do now. */
   async watch(forMs: number, step: () => Promise<boolean>): Promise<void> {
     const until = performance.now() + forMs;
     const { pauseMaxMs, pauseMs: pauseMinMs } = this.#options;
@@ -53,7 +53,7 @@ export class Watching {
     }
   }
 
-  /** Answers whether something was said to have happened. */
+  /** Returns whether something was announced. */
   async #pause(pauseMs: number): Promise<boolean> {
     const { settleMs } = this.#options;
     if (!this.#isNudged) await this.#nudgedWithin(pauseMs);

@@ -1,6 +1,5 @@
 import { ADDRESS, cents, LATER, EXAMPLE_ID, note, type Note } from "./notes.ts";
 
-/** Agents, their budgets, limits, tiles, wallets and keys. */
 export const agentNotes: Readonly<Record<string, Note>> = {
   state: note("The state; archiving is permanent."),
   budgetCents: cents("The agent's lifetime budget", 50_000),

@@ -1,6 +1,5 @@
 import { CREATED, DIGEST, EXAMPLE_ID, LATER, note, type Note } from "./notes.ts";
 
-/** The audit log and its verification. */
 export const auditLogNotes: Readonly<Record<string, Note>> = {
   "AuditEntry.version": note("The version of the entry's format."),
   sequence: note("The entry's number, from 1, without gaps.", 42),

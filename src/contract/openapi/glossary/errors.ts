@@ -1,6 +1,5 @@
 import { EXAMPLE_ID, note, type Note } from "./notes.ts";
 
-/** Errors, and what they say of the request. */
 export const errorNotes: Readonly<Record<string, Note>> = {
   error: note("The stable code."),
   message: note("The error in words; it may change.", "The resource does not exist."),

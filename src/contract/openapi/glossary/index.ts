@@ -13,9 +13,9 @@ import { sandboxNotes } from "./sandbox.ts";
 import { webhookNotes } from "./webhooks.ts";
 
 /**
- * Meanings of fields, by subject: by name if it means the same everywhere, otherwise by `Owner.name`. The owner is a
- * record, an operation or the surrounding field; for a path parameter, the segment before it. No name is in two
- * parts.
+ * Meanings of fields, by subject. The key is the field's name if it means the same everywhere, otherwise `Owner.name`.
+ * The owner is a record, an operation or the surrounding field; for a path parameter, the preceding segment. No key is
+ * in two parts.
  */
 export const GLOSSARY_PARTS: readonly Readonly<Record<string, Note>>[] = [
   recordNotes,

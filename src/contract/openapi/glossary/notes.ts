@@ -1,4 +1,3 @@
-/** Meaning and form of a field. */
 export interface Note {
   readonly description: string;
   readonly example?: unknown;

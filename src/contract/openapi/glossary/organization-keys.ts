@@ -1,6 +1,5 @@
 import { note, type Note } from "./notes.ts";
 
-/** Organization keys: where they may act, and how much. */
 export const organizationKeyNotes: Readonly<Record<string, Note>> = {
   binding: note("The part of the organization that its holder may act in."),
   "binding.type": note("Whether that is the whole organization, or some projects or teams of it."),

@@ -1,6 +1,6 @@
 import { note, type Note } from "./notes.ts";
 
-/** Passkeys, in the words of WebAuthn. */
+/** Passkeys, in WebAuthn's terms. */
 export const passkeyNotes: Readonly<Record<string, Note>> = {
   response: note("The browser's response, as its `toJSON()` returns it."),
   credentialId: note("The WebAuthn credential id, base64url.", "AQIDBAUGBwgJCgsMDQ4PEA"),

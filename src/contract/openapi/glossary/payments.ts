@@ -1,6 +1,5 @@
 import { ADDRESS, cents, HASH, LATER, note, ULID, type Note } from "./notes.ts";
 
-/** Payments, transactions, approvals, and sums of them. */
 export const paymentNotes: Readonly<Record<string, Note>> = {
   rail: note("How the payment is made."),
   type: note("The type of credential."),

@@ -1,9 +1,8 @@
 import { ADDRESS, DEVICE_TOKEN, EXAMPLE_ID, LATER, note, ULID, type Note } from "./notes.ts";
 
-/** Of 65 bytes, as a plain key makes it. */
+/** The 65 bytes of a plain key's signature. */
 const SIGNATURE = `0x${"3f".repeat(65)}`;
 
-/** People, sign-in, sessions and the organization that they belong to. */
 export const peopleNotes: Readonly<Record<string, Note>> = {
   email: note("The e-mail address.", "ada@example.com"),
   emailVerified: note("Whether the person has proved that they receive mail at this address.", false),

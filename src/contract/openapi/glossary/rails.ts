@@ -2,7 +2,6 @@ import { CREATED, LATER, note, ULID, type Note } from "./notes.ts";
 
 const connectionUrl = (of: string): string => `https://spend.example.org/v1/rails/rail_${ULID}/${of}`;
 
-/** Card issuers, and the cards of payments. */
 export const railNotes: Readonly<Record<string, Note>> = {
   "listRails.rails": note("Whether payments of each rail move real money."),
   connection: note("The organization's account at a card issuer; null: there is none."),

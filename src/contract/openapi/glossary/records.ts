@@ -1,6 +1,5 @@
 import { CREATED, EXAMPLE_ID, LATER, note, ULID, type Note } from "./notes.ts";
 
-/** Fields of all kinds of records: ids, names, times, versions and pages. */
 export const recordNotes: Readonly<Record<string, Note>> = {
   id: note("Its id.", EXAMPLE_ID),
   name: note("What people call it.", "Procurement"),
@@ -21,7 +20,7 @@ export const recordNotes: Readonly<Record<string, Note>> = {
   ),
   limit: note("Records in a page.", 50),
 
-  // Records by themselves, and lists of them.
+  // Single records, and lists of them.
   agent: note("The agent."),
   agents: note("The agents."),
   project: note("The project."),
@@ -50,7 +49,6 @@ export const recordNotes: Readonly<Record<string, Note>> = {
   replay: note("The replay."),
   entries: note("The entries."),
 
-  // Ids.
   agentId: note("The agent's id.", EXAMPLE_ID),
   agent_id: note("The agent's id.", EXAMPLE_ID),
   projectId: note("The project's id.", EXAMPLE_ID),

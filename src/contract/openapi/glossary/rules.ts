@@ -1,6 +1,5 @@
 import { cents, note, ULID, type Note } from "./notes.ts";
 
-/** Approval rules and their parameters, and restrictions. */
 export const ruleNotes: Readonly<Record<string, Note>> = {
   rules: note("All rules."),
   enabled: note("Whether the rule is active."),

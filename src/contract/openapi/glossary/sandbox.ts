@@ -1,6 +1,5 @@
 import { CREATED, note, type Note } from "./notes.ts";
 
-/** Failures that the sandbox is asked for. */
 export const sandboxNotes: Readonly<Record<string, Note>> = {
   "entries.id": note("Its id.", "cap_1"),
   payment: note("The payment that failed."),

@@ -1,6 +1,5 @@
 import { CREATED, EXAMPLE_ID, LATER, note, ULID, type Note } from "./notes.ts";
 
-/** Webhook endpoints, deliveries, and the events that they tell of. */
 export const webhookNotes: Readonly<Record<string, Note>> = {
   url: note("The endpoint's URL.", "https://hooks.example.org/spending"),
   eventTypes: note("The event types, or `*` alone for all.", ["transaction.completed", "transaction.denied"]),

@@ -16,7 +16,9 @@ import {
   unpayable,
 } from "./offer.ts";
 
-/** The Machine Payments Protocol: `evm/charge` with an ERC-3009 authorization, as `WWW-Authenticate: Payment` asks for it. */
+/**
+ * The Machine Payments Protocol: `evm/charge` with an ERC-3009 authorization, requested by `WWW-Authenticate: Payment`.
+ */
 
 const address = z.string().regex(/^0x[0-9a-fA-F]{40}$/);
 
@@ -31,7 +33,7 @@ const charge = z.looseObject({
   }),
 });
 
-/** Seconds of an authorization where the challenge does not expire. */
+/** Validity of an authorization in seconds if the challenge does not expire. */
 const TIMEOUT_SECONDS = 300;
 
 const fromBase64Url = (text: string): unknown => parsedJson(Buffer.from(text, "base64url").toString("utf8"));
@@ -68,7 +70,6 @@ function judged(challenge: Challenge, terms: TokenTerms, now: number): Judged {
   return { frame, ...price, timeoutSeconds, nonce: keccak256(stringToBytes(`${id}${realm}`)) };
 }
 
-/** The header that pays an offer. */
 export function presented(
   { chainId, challenge }: Extract<Frame, { protocol: "mpp" }>,
   authorization: Authorization,
@@ -92,11 +93,11 @@ const ECHOED: ReadonlySet<string> = new Set([
   "opaque",
 ]);
 
-/** A scheme's name at the header's beginning or after a comma, then its first parameter. */
+/** Matches a scheme's name at the header's beginning or after a comma, if a parameter follows. */
 const SCHEME = /(?:^|,)\s*([!#$%&'*+.^_`|~0-9A-Za-z-]+)\s+(?=[0-9A-Za-z_-]+\s*=)/y;
 const PARAMETER = /\s*,?\s*([0-9A-Za-z_-]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s,"]+))/y;
 
-/** The challenges of the scheme `Payment`; what can't be read ends them. */
+/** Returns the challenges of the scheme `Payment`, up to the first unreadable part. */
 function challengesIn(header: string): readonly Challenge[] {
   const challenges: Map<string, string>[] = [];
   let current: Map<string, string> | null = null;
@@ -114,7 +115,7 @@ function challengesIn(header: string): readonly Challenge[] {
     if (parameter === null) break;
     const [, name = "", quoted, token = ""] = parameter;
     const key = name.toLowerCase();
-    // A parameter that comes twice is read by others as they like.
+    // Parsers disagree about a repeated parameter, so none of the challenges is used.
     if (current?.has(key) === true) return [];
     current?.set(key, quoted === undefined ? token : unescaped(quoted));
     at = PARAMETER.lastIndex;

@@ -1,23 +1,22 @@
 import { type Address, getAddress, type Hex, zeroAddress } from "viem";
 import { MAX_MC } from "../../../domain/money.ts";
 
-/** The protocols by which shops ask for payment with HTTP 402, as pure functions of what was fetched. */
+/** The protocols by which shops ask for payment with HTTP 402, as pure functions of the fetched answer. */
 
-/** The token that is paid with, as the service knows it: no shop's word counts. */
+/** The paying token as the service knows it. A shop's statements about it do not count. */
 export interface TokenTerms {
   readonly chainId: number;
   readonly token: Address;
   readonly decimals: number;
-  /** Name and version of its EIP-712 domain. */
+  /** Name of the token's EIP-712 domain. */
   readonly name: string;
   readonly version: string;
 }
 
-/** An HTTP answer. */
 export interface Fetched {
   readonly url: string;
   readonly httpStatus: number;
-  /** By lower-case names. */
+  /** Keyed by lower-case name. */
   readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>;
   readonly body: Buffer;
 }
@@ -27,14 +26,14 @@ export interface Authorization {
   readonly from: Address;
   readonly to: Address;
   readonly units: bigint;
-  /** Epoch seconds, as the next. */
+  /** Epoch seconds, as is `validBefore`. */
   readonly validAfter: number;
   readonly validBefore: number;
   readonly nonce: Hex;
   readonly signature: Hex;
 }
 
-/** Parts of the challenge that are given back to the shop beside the authorization. */
+/** Parts of the challenge that are sent back to the shop with the authorization. */
 export type Frame =
   | {
       readonly protocol: "x402/2";
@@ -58,7 +57,7 @@ export interface Offer {
   readonly amountMc: number;
   /** Seconds for which the shop wants the authorization to be valid. */
   readonly timeoutSeconds: number;
-  /** The nonce that the shop demands; null: the service's own. */
+  /** The nonce that the shop requires; null if the service chooses. */
   readonly nonce: Hex | null;
 }
 
@@ -67,33 +66,33 @@ export interface PaymentHeader {
   readonly value: string;
 }
 
-/** An offer, or why one can't be paid. */
 export type Judged = Offer | { readonly unpayable: string };
 
 export const unpayable = (why: string): Judged => ({ unpayable: why });
 
-/** Larger challenges are not read. */
 const CHALLENGE_MAX_BYTES = 16 * 1_024;
 
 export const isReadable = (text: string): boolean => Buffer.byteLength(text) <= CHALLENGE_MAX_BYTES;
 
 const MC_PER_TOKEN = 100_000n;
 
-/** Units of a token in thousandths of a cent; a started one counts whole. Null: nothing, or more than any payment. */
+/**
+ * Converts token units to thousandths of a cent, rounded up. Null if the result is zero or above any payment's maximum.
+ */
 export function mcOfUnits(units: bigint, decimals: number): number | null {
   const perToken = 10n ** BigInt(decimals);
   const mc = (units * MC_PER_TOKEN + perToken - 1n) / perToken;
   return mc > 0n && mc <= BigInt(MAX_MC) ? Number(mc) : null;
 }
 
-/** Terms of payment in every protocol's offer. */
+/** Payment terms common to all protocols' offers. */
 interface Named {
   readonly asset: string;
   readonly payTo: string;
   readonly units: string;
 }
 
-/** The common part of an offer in the service's own token; a text says why there is none. */
+/** Returns the common part of an offer in the service's own token, or a text that says why there is none. */
 export function priced(
   { asset, payTo, units }: Named,
   { decimals, token }: TokenTerms,
@@ -114,7 +113,7 @@ export const authorizationFields = ({ from, nonce, to, units, validAfter, validB
   nonce,
 });
 
-/** The only value of a header; null where there is none, or several. */
+/** Returns the header's only value; null if it is missing or repeated. */
 export function headerOf({ headers }: Pick<Fetched, "headers">, name: string): string | null {
   const value = headers[name];
   return typeof value === "string" ? value : null;

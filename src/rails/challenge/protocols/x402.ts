@@ -21,10 +21,10 @@ const address = z.string().regex(/^0x[0-9a-fA-F]{40}$/);
 const units = z.string().regex(/^[0-9]{1,30}$/);
 const seconds = z.number().min(0).max(Number.MAX_SAFE_INTEGER);
 
-/** Names of networks in version 1. Other chains have none. */
+/** Networks named in version 1. Version 1 has no names for other chains. */
 const NETWORKS_V1: Readonly<Record<string, number>> = { base: 8453, "base-sepolia": 84532 };
 
-/** The parts of a requirement that decide; the whole is given back as it came. */
+/** The decisive fields of a requirement. The whole requirement is sent back unchanged. */
 const decisive = {
   scheme: z.string(),
   network: z.string(),
@@ -50,7 +50,6 @@ const [requiredV1, requiredV2] = [required(1), required(2)];
 const encoded = (value: unknown): string => Buffer.from(JSON.stringify(value)).toString("base64");
 const decoded = (text: string): unknown => parsedJson(Buffer.from(text, "base64").toString("utf8"));
 
-/** The offers of a 402 in version 2. */
 export function offersV2(fetched: Fetched, terms: TokenTerms): readonly Judged[] {
   const header = headerOf(fetched, "payment-required");
   if (header === null) return [];
@@ -67,7 +66,7 @@ export function offersV2(fetched: Fetched, terms: TokenTerms): readonly Judged[]
   });
 }
 
-/** The offers of a 402 in version 1, whose challenge is the body. */
+/** Returns the offers of a 402 in version 1, whose challenge is the body. */
 export function offersV1(fetched: Fetched, terms: TokenTerms): readonly Judged[] {
   const text = fetched.body.toString("utf8");
   const isChallenge = text.trimStart().startsWith("{") && text.includes("x402Version");
@@ -109,14 +108,13 @@ function judged(
   return { frame, ...price, timeoutSeconds: maxTimeoutSeconds, nonce: null };
 }
 
-/** The header that pays an offer of either version. */
 export function presented(
   frame: Extract<Frame, { protocol: "x402/2" | "x402/1" }>,
   authorization: Authorization,
 ): PaymentHeader {
   const { signature } = authorization;
   const payload = { signature, authorization: authorizationFields(authorization) };
-  // Undefined parts are left out of the JSON.
+  // JSON leaves out undefined fields.
   if (frame.protocol === "x402/2") {
     const { accepted, extensions, resource } = frame;
     const value = encoded({ x402Version: 2, payload, extensions, resource, accepted });
