@@ -1,5 +1,4 @@
 import { traced } from "../src/lib/tracing.ts";
-import { AsyncLocalStorage } from "node:async_hooks";
 import { isIP } from "node:net";
 import { isGrpcServiceError } from "@temporalio/client";
 import type { Context as ActivityContext } from "@temporalio/activity";
@@ -9,6 +8,7 @@ import type { Activities } from "../activities/types.ts";
 import { createActivities } from "../activities/index.ts";
 import { perRail } from "../src/domain/ledger/payment.ts";
 import { sideTaskQueue, SIDE_QUEUES, type SideQueue } from "../src/messages/task-queues.ts";
+import { endCallContext } from "../src/lib/call-context.ts";
 import { firstLineOf } from "../src/lib/plain-error.ts";
 import type { Connections } from "../src/store/connections.ts";
 import { type TemporalSecurity, unreachable } from "../src/store/temporal-connection.ts";
@@ -125,15 +125,6 @@ function activitiesOf({ connections, core, logger }: WorkerOptions): Activities 
     treasuries: core.wallets?.treasuries ?? NO_TREASURIES,
   });
   return observedActivities(activities, core.metrics);
-}
-
-/**
- * Disables the storage of call contexts that the SDK leaves enabled for a closed connection. Each one left enabled
- * would slow down every promise of the process permanently.
- */
-function endCallContext(closed: NativeConnection): void {
-  const storage: unknown = Reflect.get(closed, "callContextStorage");
-  if (storage instanceof AsyncLocalStorage) storage.disable();
 }
 
 /** Interval at which a host name with several frontends is resolved again, to spread calls over those available. */

@@ -43,6 +43,8 @@ export class DepositWatch {
   readonly #id: string;
   #blocksPerStep = BLOCKS_PER_STEP_MAX;
   #hasBegun = false;
+  /** Newest final block as of the last look; null while there may be blocks to read. */
+  #reached: Checkpoint | null = null;
 
   constructor(dependencies: DepositWatchDependencies) {
     const { db, config } = dependencies;
@@ -65,13 +67,18 @@ export class DepositWatch {
   async step(): Promise<{ readonly isBehind: boolean }> {
     const { rpc } = this.#dependencies;
     await rpc.check();
+    if (this.#reached !== null && (await this.#isNewest(this.#reached))) return { isBehind: false };
+    this.#reached = null;
     const cursor = await this.#cursor();
     const final = await this.#newestFinalBlock();
     if (!(await this.#isStillThere(cursor))) {
       await this.#goBack(cursor);
       return { isBehind: true };
     }
-    if (final <= cursor.block) return { isBehind: false };
+    if (final <= cursor.block) {
+      this.#reached = cursor;
+      return { isBehind: false };
+    }
     const to = Math.min(final, cursor.block + this.#blocksPerStep);
     const hash = await this.#readTransfers(cursor, to);
     if (hash === null) return { isBehind: true };
@@ -92,6 +99,12 @@ export class DepositWatch {
     const { config, rpc } = this.#dependencies;
     const { blockNumber } = await rpc.head();
     return Number(blockNumber) - (config.confirmations - 1);
+  }
+
+  /** Whether the chain has the block and none after it is final. The calls leave in one tick, so as one request. */
+  async #isNewest(checkpoint: Checkpoint): Promise<boolean> {
+    const [final, isThere] = await Promise.all([this.#newestFinalBlock(), this.#isStillThere(checkpoint)]);
+    return isThere && final <= checkpoint.block;
   }
 
   /** Whether the chain as it is now has this block. A block's hash covers all before it, too. */

@@ -161,6 +161,7 @@ export class ChainOutbox {
 
   /** Returns the decisions under these purposes, if any. */
   async find(purposes: readonly string[]): Promise<ReadonlyMap<string, Recorded>> {
+    if (purposes.length === 0) return new Map();
     const ids = purposes.map((purpose) => this.#id(purpose));
     const found = await this.#collection.find({ _id: { $in: ids }, ...DECIDED }).toArray();
     return new Map(found.map((document) => [this.#purposeOf(document), this.#recorded(document)]));

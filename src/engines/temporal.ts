@@ -3,6 +3,7 @@ import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Connection } from "@temporalio/client";
 import proto from "@temporalio/proto";
+import { endCallContext } from "../lib/call-context.ts";
 import { childEnvironment } from "./environment.ts";
 import type { LoopbackAddress } from "./loopback-guard.ts";
 import { accepts, LOOPBACK } from "./ports.ts";
@@ -76,6 +77,7 @@ async function settle(address: string, config: TemporalDevConfig): Promise<void>
     });
   } finally {
     await connection.close();
+    endCallContext(connection);
   }
 }
 

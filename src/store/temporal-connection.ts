@@ -1,4 +1,5 @@
 import { Connection, type ConnectionOptions, isGrpcServiceError } from "@temporalio/client";
+import { endCallContext } from "../lib/call-context.ts";
 import { GrpcRetries } from "../lib/grpc-retries.ts";
 import { firstLineOf } from "../lib/plain-error.ts";
 import { EngineUnreachable } from "./engine-unreachable.ts";
@@ -99,6 +100,7 @@ export async function connectTemporal(
     async close() {
       await retries.end();
       await connection.close();
+      endCallContext(connection);
     },
   };
 }
@@ -114,6 +116,9 @@ async function opened(address: string, security: TemporalSecurity | null): Promi
     const reason = made === null ? firstLineOf(error) : await reasonOf(made, error);
     await made?.close();
     throw unreachable(address, security, reason, error);
+  } finally {
+    // Only the channel is used from here on.
+    if (made !== null) endCallContext(made);
   }
 }
 

@@ -1,3 +1,4 @@
+import { endCallContext } from "../../src/lib/call-context.ts";
 import { randomUUID } from "node:crypto";
 import { Client, Connection, type WorkflowHandle } from "@temporalio/client";
 import { NativeConnection, Worker } from "@temporalio/worker";
@@ -55,6 +56,8 @@ describe("workflows ledger and agent: met anew by a worker that knows nothing of
   after(async () => {
     await connection.close();
     await native.close();
+    endCallContext(connection);
+    endCallContext(native);
   });
 
   /** A worker that keeps no workflow between two tasks, while the work is done. */

@@ -12,9 +12,10 @@ import type { Watching } from "./watching.ts";
 
 /** Duration of one activity of a watch; its workflow then starts another. */
 const WATCH_MS = 300_000;
-const BEAT_MS = 1_000;
+/** The SDK sends a heartbeat every 4 s at most. */
+const BEAT_MS = 2_000;
 /** Interval of looks for deliveries with a pending action. */
-const SWEEP_MS = 1_000;
+const SWEEP_MS = 2_000;
 /** Delay between the end of a process's watch and the next one's start. */
 const HANDOVER_MS = 500;
 /** Delay between two steps of a watch that is behind. */

@@ -94,9 +94,11 @@ export class EventDispatcher {
 
   /** Creates and starts the deliveries of the oldest pending events, as many as may begin now. */
   async step(): Promise<StepResult> {
+    const organizations = await this.#events.distinct("organizationId", { isPending: true });
+    if (organizations.length === 0) return "nothing";
     const allowance = await this.#allowance();
     if (allowance === 0) return "waiting";
-    const pending = await this.#pending();
+    const pending = await this.#pending(this.#nextRoundRobin(organizations));
     if (pending.length === 0) return "nothing";
     const { events, lines } = await this.#linesOf(pending, allowance);
     const deliveries = lines.flat();
@@ -152,13 +154,10 @@ export class EventDispatcher {
     await this.#webhooks.deliveries.updateOne({ _id, run, pendingAction }, { $unset: { pendingAction: "" } });
   }
 
-  /** Pending events, oldest first in each organization; organizations take turns, so that none waits for another's many. */
-  async #pending(): Promise<EventDocument[]> {
+  /** Pending events of these organizations, oldest first in each; they take turns, so that none waits for another's many. */
+  async #pending(organizations: readonly string[]): Promise<EventDocument[]> {
     const now = this.#dependencies.clock().getTime();
     const isSettled = notRecent(now, SETTLED_MS, AHEAD_MS);
-    const organizations = this.#nextRoundRobin(
-      await this.#events.distinct("organizationId", { isPending: true }),
-    );
     const undeliverable =
       this.#undeliverable.size === 0 ? {} : { _id: { $nin: [...this.#undeliverable.keys()] } };
     const ofEach = organizations.map((organizationId) =>

@@ -3,6 +3,7 @@ import { readdir, readFile } from "node:fs/promises";
 import { setTimeout as sleep } from "node:timers/promises";
 import proto from "@temporalio/proto";
 import { TestWorkflowEnvironment } from "@temporalio/testing";
+import { endCallContext } from "../../../src/lib/call-context.ts";
 import { testPayloads } from "../../support/payloads.ts";
 import { SEARCH_ATTRIBUTES } from "../../../src/messages/common.ts";
 import { atEnd } from "../../support/at-end.ts";
@@ -52,7 +53,7 @@ interface Place {
   /** Whether its time still goes by at once: a workflow that is ended in the midst of a task can hold it for ever. */
   skips(): Promise<boolean>;
   close(): Promise<void>;
-  /** Ends its server alone: what a scene that hangs still asks of it fails by and by. */
+  /** Ends its server at once: what a scene that hangs still asks of it fails. */
   kill(): Promise<void>;
 }
 
@@ -173,15 +174,25 @@ async function openPlace(isForgetful: boolean): Promise<Place> {
     async kill() {
       const [, port = ""] = environment.address.split(":");
       for (const pid of await childrenOf(port)) process.kill(pid, "SIGKILL");
+      // Workers of a server that is gone repeat their calls for the rest of the run. They may take long to end.
+      theatre.close().catch(() => undefined);
+      await environment.connection.close();
+      endCalls(environment);
     },
     async close() {
       try {
         await Promise.race([theatre.close(), sleep(CLOSE_MS, undefined, { ref: false })]);
       } finally {
         await environment.teardown();
+        endCalls(environment);
       }
     },
   };
+}
+
+function endCalls({ connection, nativeConnection }: TestWorkflowEnvironment): void {
+  endCallContext(connection);
+  endCallContext(nativeConnection);
 }
 
 /** Processes that this one has started and that have this word in their command. Where the kernel doesn't tell, none. */

@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { Client, Connection } from "@temporalio/client";
 import { NativeConnection } from "@temporalio/worker";
+import { endCallContext } from "../../../src/lib/call-context.ts";
 import { GrpcRetries } from "../../../src/lib/grpc-retries.ts";
 import { testPayloads } from "../../support/payloads.ts";
 import type { Stage, StageOptions, Theatre } from "./stage.ts";
@@ -28,6 +29,7 @@ export function useStage(): Play {
   after(async () => {
     await theatre?.close();
     for (const connection of connections) await connection.close();
+    for (const connection of connections) endCallContext(connection);
   });
   return async (plot, options = {}) => {
     if (theatre === null) throw new Error("a scene was played outside a test");
