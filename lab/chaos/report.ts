@@ -1,4 +1,11 @@
-import type { PaymentAnswer } from "./tickets.ts";
+/** Cost of plain payments while nothing happens. */
+export interface Usage {
+  /** Projects that paid at the same time. */
+  readonly projects: number;
+  readonly paymentsPerSecond: number;
+  /** Processor time of each component. */
+  readonly processorMsPerPayment: Readonly<Record<string, number>>;
+}
 
 /** What one disaster came to. */
 export interface RoundResult {
@@ -19,8 +26,9 @@ export interface RoundResult {
   /** Longest time in which no payment was answered, of all projects together and of the worst one. */
   readonly gapMs: number;
   readonly worstProjectGapMs: number;
-  /** Processor time of each component under the load, per payment; null: not measured. */
-  readonly processorMsPerPayment: Readonly<Record<string, number>> | null;
+  /** The same of the engines alone, asked beside the service; null: not measured, as the next. */
+  readonly engineGapMs: number | null;
+  readonly usage: Usage | null;
   /** From the end of the load until nothing was left to do. */
   readonly settledMs: number;
   /** Empty: the books agree. */
@@ -55,7 +63,7 @@ const seconds = (ms: number): string => `${(ms / 1_000).toFixed(1)} s`;
 
 /** The longest time between two answers of a load, its ends included. */
 export function longestGapMs(
-  answers: readonly PaymentAnswer[],
+  answers: readonly { readonly atMs: number }[],
   { endedAt, startedAt }: { readonly startedAt: number; readonly endedAt: number },
 ): number {
   const times = [startedAt, ...answers.map(({ atMs }) => Math.min(atMs, endedAt)), endedAt];

@@ -10,10 +10,11 @@ import { roleEnvironment } from "../chaos/deployment.ts";
 import { cleanEnvironment } from "../chaos/engines.ts";
 import { Letterbox } from "../chaos/letterbox.ts";
 import { type Role, RoleProcess } from "../chaos/role-process.ts";
-import type { Addresses, Site } from "../chaos/site.ts";
+import type { Addresses, Probe, Site } from "../chaos/site.ts";
 import { treeMs } from "../../test/support/processor-time.ts";
 import { Database } from "./database.ts";
 import type { Member } from "./member.ts";
+import { startProbe } from "./probe.ts";
 import { startProxy } from "./proxy.ts";
 import { ReplicaSet } from "./replica-set.ts";
 import { NODES, startTemporal, type Temporal } from "./temporal.ts";
@@ -187,6 +188,10 @@ export class Cluster implements Site {
       MongoDB: sumOfMs(set.pids),
       haproxy: treeMs(this.#engines.proxy.pid),
     };
+  }
+
+  probe(): Promise<Probe> {
+    return startProbe(this.addresses, this.env);
   }
 
   /** Starts workers of a new build beside the old ones, gives them all tasks, and ends the old ones. */

@@ -99,8 +99,15 @@ export async function startTemporal(options: TemporalOptions): Promise<Temporal>
         untilServes({ ...settings, TEMPORAL_ADDRESS: `${host}:${String(ports.frontend)}` }, signal),
     });
   });
-  const started = (await Promise.all(members)).map((member) => member.start());
-  return { members: await Promise.all(started), settings };
+  const started: Member[] = [];
+  try {
+    // The first one describes the cluster in the database; two at once would collide there.
+    for (const member of await Promise.all(members)) started.push(await member.start());
+  } catch (error) {
+    await Promise.all(started.map((member) => member.stop()));
+    throw error;
+  }
+  return { members: started, settings };
 }
 
 async function makeSchemas({ databasePort, dataDir, env, password, tools }: TemporalOptions): Promise<void> {
