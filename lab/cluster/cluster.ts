@@ -1,6 +1,7 @@
 import { randomBytes, randomInt } from "node:crypto";
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
+import { createTestClient, http } from "viem";
 import { prepare } from "../../server/admin/prepare.ts";
 import { rollOut } from "../../server/admin/roll-out.ts";
 import { choosePorts, LOOPBACK } from "../../src/engines/ports.ts";
@@ -12,6 +13,7 @@ import { Letterbox } from "../chaos/letterbox.ts";
 import { type Role, RoleProcess } from "../chaos/role-process.ts";
 import type { Addresses, Probe, Site } from "../chaos/site.ts";
 import { treeMs } from "../../test/support/processor-time.ts";
+import { Clock } from "./clock.ts";
 import { Database } from "./database.ts";
 import type { Member } from "./member.ts";
 import { startProbe } from "./probe.ts";
@@ -36,6 +38,7 @@ interface Engines {
   readonly chain: RunningEngines;
   readonly line: ChainProxy;
   readonly letterbox: Letterbox;
+  readonly clock: Clock;
 }
 
 const sumOfMs = (pids: readonly number[]): number => pids.reduce((sum, pid) => sum + treeMs(pid), 0);
@@ -53,6 +56,7 @@ export class Cluster implements Site {
   readonly servers: readonly RoleProcess[];
   #workers: readonly RoleProcess[] = [];
   readonly #engines: Engines;
+  readonly clock: Clock;
   /** Folder of all data. */
   readonly folder: string;
   readonly #logDir: string;
@@ -68,11 +72,12 @@ export class Cluster implements Site {
       readonly logDir: string;
     },
   ) {
-    const { chain, database, letterbox, line, set, temporal } = engines;
+    const { chain, clock, database, letterbox, line, set, temporal } = engines;
     const { dataDir, logDir, ports, servers } = place;
     const temporalAddress = `${LOOPBACK}:${String(ports.temporal)}`;
     this.#engines = engines;
     this.#logDir = logDir;
+    this.clock = clock;
     this.folder = dataDir;
     this.database = database;
     this.letterbox = letterbox;
@@ -103,6 +108,7 @@ export class Cluster implements Site {
   static async start(dataDir: string, say: Say): Promise<Cluster> {
     const env = cleanEnvironment();
     const tools = await findTools(env, say);
+    const clock = new Clock(tools.faketime);
     const logDir = join(dataDir, "logs");
     await mkdir(logDir, { recursive: true });
     const ports = await freePorts();
@@ -115,7 +121,7 @@ export class Cluster implements Site {
     };
     try {
       const mongods = { binary: tools.mongod, dataDir, ports: [ports.mongod1, ports.mongod2, ports.mongod3] };
-      const set = await up("three mongod", () => ReplicaSet.start({ ...mongods, env }, DATABASE));
+      const set = await up("three mongod", () => ReplicaSet.start({ ...mongods, env, clock }, DATABASE));
       const password = randomBytes(24).toString("hex");
       const postgres = { tools, dataDir, port: ports.postgres, password, env };
       const database = await up("postgresql", () => Database.start(postgres));
@@ -125,7 +131,16 @@ export class Cluster implements Site {
       const proxy = await up("haproxy", () => startProxy(proxied));
       say("two nodes of temporal: starting");
       const address = `${LOOPBACK}:${String(ports.temporal)}`;
-      const nodes = { tools, dataDir, databasePort: ports.postgres, password, ports, proxied: address, env };
+      const nodes = {
+        tools,
+        dataDir,
+        databasePort: ports.postgres,
+        password,
+        ports,
+        proxied: address,
+        env,
+        clock,
+      };
       const temporal = await startTemporal(nodes);
       for (const node of temporal.members) undo.push(() => node.stop());
       const chain = await up("chain", () =>
@@ -144,7 +159,7 @@ export class Cluster implements Site {
       );
       const line = await startChainProxy(chain.chain.directUrl);
       const letterbox = await Letterbox.open();
-      const engines = { set, database, temporal, proxy, chain, line, letterbox };
+      const engines = { set, database, temporal, proxy, chain, line, letterbox, clock };
       const cluster = new Cluster(engines, { ports, servers, dataDir, logDir });
       undo.push(() => cluster.#stopRoles());
       say("namespace, search attributes, indexes: `admin prepare`");
@@ -217,6 +232,14 @@ export class Cluster implements Site {
     this.#workers = next;
   }
 
+  /** Sets the date forward while everything is down; the chain's with it. */
+  async forward(days: number): Promise<void> {
+    this.clock.forward(days);
+    const chain = createTestClient({ mode: "anvil", transport: http(this.addresses.rpcUrl) });
+    await chain.increaseTime({ seconds: days * 86_400 });
+    await chain.mine({ blocks: 1 });
+  }
+
   async stop(): Promise<void> {
     const { chain, database, letterbox, line, proxy, set, temporal } = this.#engines;
     await this.#stopRoles();
@@ -230,7 +253,15 @@ export class Cluster implements Site {
   }
 
   #role(role: Role, name: string, more: NodeJS.ProcessEnv): RoleProcess {
-    return new RoleProcess({ name, role, env: { ...this.env, ...more }, logDir: this.#logDir });
+    const { clock, env } = this;
+    return new RoleProcess({
+      name,
+      role,
+      get env() {
+        return { ...env, ...more, ...clock.ofNode };
+      },
+      logDir: this.#logDir,
+    });
   }
 }
 
