@@ -10,7 +10,7 @@ const say = (line: string): void => void progress.write(`${line}\n`);
 try {
   const result = await runChaos(options, say);
   if (options.json) process.stdout.write(`${JSON.stringify(result)}\n`);
-  else say(summaryText(result, "chaos"));
+  else say(summaryText(result, `chaos -- --rounds ${String(result.rounds.length)}`));
   process.exitCode = result.passed ? 0 : 1;
 } catch (error) {
   const again = `npm run chaos -- --rounds ${String(options.rounds)} --seed ${String(options.seed)} --keep`;

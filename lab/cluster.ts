@@ -66,7 +66,13 @@ try {
     );
     results.push(result);
     if (json) process.stdout.write(`${JSON.stringify(result)}\n`);
-    else say(summaryText(result, "cluster"));
+    else
+      say(
+        summaryText(
+          result,
+          `cluster -- --events ${events.slice(0, result.rounds.length).join(" ")} --projects ${String(tenants)}`,
+        ),
+      );
   }
   if (!json) say(tableText(results));
   process.exitCode = results.every(({ passed }) => passed) ? 0 : 1;

@@ -81,7 +81,7 @@ export function roundText(round: RoundResult, rounds: number): string {
   ].join(" ");
 }
 
-/** `command` is the npm script that repeats the run. */
+/** `command` repeats the run, with its seed. */
 export function summaryText(result: RunResult, command: string): string {
   const {
     agedRecords,
@@ -103,7 +103,7 @@ export function summaryText(result: RunResult, command: string): string {
     `${passed ? "PASSED" : "FAILED"}: ${String(rounds.length)} rounds in ${String(Math.round(result.seconds))} s, ${String(failed)} of them with differences`,
     `  ${String(kills)} processes killed, ${String(payments)} payments, ${String(retries)} retries, ${String(chainTransactions)} transactions on the chain, ${String(foreignTransactions)} of them foreign, ${String(deliveries)} webhook deliveries`,
     `  ${String(agedRecords)} records were made older than their retention`,
-    `  seed ${String(seed)}${passed ? "" : `; again: npm run ${command} -- --rounds ${String(rounds.length)} --seed ${String(seed)} --keep`}`,
+    `  seed ${String(seed)}${passed ? "" : `; again: npm run ${command} --seed ${String(seed)} --keep`}`,
     ...(dataDir === null ? [] : [`  data and logs: ${dataDir}`]),
     ...(differences.length === 0 ? [] : ["  in the end:", ...differences.map((line) => `    ${line}`)]),
   ].join("\n");

@@ -19,6 +19,7 @@ import type { Member } from "./member.ts";
 import { startProbe } from "./probe.ts";
 import { startProxy } from "./proxy.ts";
 import { ReplicaSet } from "./replica-set.ts";
+import { PRIMARY } from "./table.ts";
 import { NODES, startTemporal, type Temporal } from "./temporal.ts";
 import { findTools } from "./tools.ts";
 
@@ -200,7 +201,9 @@ export class Cluster implements Site {
       workers: sumOfMs(this.#workers.map(({ pid }) => pid)),
       Temporal: sumOfMs(temporal.map(({ pid }) => pid)),
       PostgreSQL: treeMs(database.pid),
-      MongoDB: sumOfMs(set.pids),
+      // The first member is preferred where it is up.
+      [PRIMARY]: treeMs(set.first.pid),
+      "MongoDB, others": sumOfMs(set.pids.filter((pid) => pid !== set.first.pid)),
       haproxy: treeMs(this.#engines.proxy.pid),
     };
   }

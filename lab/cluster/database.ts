@@ -75,7 +75,13 @@ export class Database {
       remedy: "See its log.",
       ready: (signal) => untilAccepts(port, signal),
     });
-    const settings = { PGHOST: LOOPBACK, PGPORT: String(port), PGUSER: DATABASE_USER, PGPASSWORD: password };
+    const settings = {
+      PGDATA: tables,
+      PGHOST: LOOPBACK,
+      PGPORT: String(port),
+      PGUSER: DATABASE_USER,
+      PGPASSWORD: password,
+    };
     const path = `${dirname(tools.postgres)}:${env["PATH"] ?? ""}`;
     return new Database(await member.start(), { ...settings, PATH: path });
   }
@@ -99,6 +105,13 @@ export class Database {
 
   stop(): Promise<void> {
     return this.#member.stop();
+  }
+
+  /** Stops it, and starts it again after the work on its folder. */
+  async away(work: () => Promise<void>): Promise<void> {
+    await this.stop();
+    await work();
+    await this.#member.start();
   }
 }
 

@@ -56,7 +56,7 @@ export async function restoreEngines(cluster: Cluster, afterDays = 0): Promise<v
       if (afterDays > 0) await cluster.forward(afterDays);
       for (const each of folders) await paste(unpack.filter(ofMongodb), { MONGODB_FOLDER: each });
     });
-    await paste(unpack.filter((line) => !ofMongodb(line)));
+    await database.away(() => paste(unpack.filter((line) => !ofMongodb(line))));
     await Promise.all(temporal.map((node) => node.start()));
   } finally {
     for (const release of releases) release();
