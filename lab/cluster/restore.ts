@@ -17,6 +17,7 @@ const OUTPUT_BYTES = 16_777_216;
 const PRELUDE = `set -e; npm() { command npm --prefix "$ROOT" "$@"; }\n`;
 
 const ofMongodb = (line: string): boolean => line.includes("$MONGODB_FOLDER");
+const ofPostgresql = (line: string): boolean => line.includes("$PGDATA") || line.startsWith("pg_");
 
 /**
  * Loses both engines and restores them by the commands of the page: Temporal from a backup that is older than MongoDB's. MongoDB's is
@@ -27,10 +28,13 @@ export async function restoreEngines(cluster: Cluster, afterDays = 0): Promise<v
   const { clock, database, env, folder, roles, set, temporal } = cluster;
   const cwd = join(folder, "backup");
   await mkdir(cwd, { recursive: true });
+  await database.own(cwd);
   const paste = async (lines: readonly string[], more: NodeJS.ProcessEnv = {}): Promise<void> => {
     for (const line of lines) {
+      const shell = ["bash", "-c", `${PRELUDE}${line}`];
+      const [program = "", ...args] = ofPostgresql(line) ? [...database.asOwner, ...shell] : shell;
       const all = { ...env, ...database.settings, ...clock.ofNode, ...more, ROOT: PACKAGE_ROOT };
-      await run("bash", ["-c", `${PRELUDE}${line}`], {
+      await run(program, args, {
         cwd,
         env: all,
         maxBuffer: OUTPUT_BYTES,
