@@ -1,6 +1,6 @@
 import { Command, Option } from "commander";
 import { reasonOf } from "./chaos/until.ts";
-import { summaryText } from "./chaos/report.ts";
+import { type RunResult, summaryText } from "./chaos/report.ts";
 import { playRounds } from "./chaos/rounds.ts";
 import { withSite } from "./chaos/run.ts";
 import { Cluster } from "./cluster/cluster.ts";
@@ -11,12 +11,13 @@ import { freshSeed, Random } from "./random.ts";
 
 // `npm run cluster`: the engines that companies run, and what happens to them, one event a round.
 
-const PROJECTS_DEFAULT = 4;
+const PROJECTS_DEFAULT = [4];
 const PROJECTS_MAX = 16;
+const projectsOf = wholeUpTo(PROJECTS_MAX);
 
 interface Flags {
   readonly events: readonly EventName[];
-  readonly projects: number;
+  readonly projects: readonly number[];
   readonly seed: number;
   readonly json: boolean;
   readonly keep: boolean;
@@ -27,7 +28,13 @@ const flags = new Command("cluster")
     "Starts three mongod, PostgreSQL, two Temporal servers, haproxy, two servers and two workers on loopback, pays through them while one event after the other happens, and audits the books after each.",
   )
   .addOption(new Option("--events <names...>", "one a round").choices(EVENT_NAMES).default(EVENT_NAMES))
-  .option("--projects <n>", "projects that pay at the same time", wholeUpTo(PROJECTS_MAX), PROJECTS_DEFAULT)
+  .option(
+    "--projects <n...>",
+    "projects that pay at the same time, a run of its own for each number",
+    (value, before: readonly number[]) =>
+      before === PROJECTS_DEFAULT ? [projectsOf(value)] : [...before, projectsOf(value)],
+    PROJECTS_DEFAULT,
+  )
   .option(
     "--seed <n>",
     "repeats the choices of an earlier run (a fresh one)",
@@ -42,22 +49,33 @@ const flags = new Command("cluster")
 const { events, json, keep, projects, seed } = flags;
 const progress = json ? process.stderr : process.stdout;
 const say = (line: string): void => void progress.write(`${line}\n`);
+const results: RunResult[] = [];
 try {
-  const result = await withSite(
-    { name: "cluster", keep, seed, say, start: (dataDir, tell) => Cluster.start(dataDir, tell) },
-    (cluster) =>
-      playRounds({
-        site: cluster,
-        seed,
-        random: new Random(seed),
-        disasters: events.map((name) => eventOf(name, cluster)),
-        tenants: projects,
-        say,
-      }),
-  );
-  if (json) process.stdout.write(`${JSON.stringify(result)}\n`);
-  else say(`${summaryText(result, "cluster")}\n${tableText(result)}`);
-  process.exitCode = result.passed ? 0 : 1;
+  for (const tenants of projects) {
+    const result = await withSite(
+      { name: "cluster", keep, seed, say, start: (dataDir, tell) => Cluster.start(dataDir, tell) },
+      (cluster) =>
+        playRounds({
+          site: cluster,
+          seed,
+          random: new Random(seed),
+          disasters: events.map((name) => eventOf(name, cluster)),
+          tenants,
+          say,
+        }),
+    );
+    results.push(result);
+    if (json) process.stdout.write(`${JSON.stringify(result)}\n`);
+    else
+      say(
+        summaryText(
+          result,
+          `cluster -- --events ${events.slice(0, result.rounds.length).join(" ")} --projects ${String(tenants)}`,
+        ),
+      );
+  }
+  if (!json) say(tableText(results));
+  process.exitCode = results.every(({ passed }) => passed) ? 0 : 1;
 } catch (error) {
   process.stderr.write(`error: the run broke off: ${reasonOf(error)}\n`);
   process.exitCode = 1;

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { z } from "zod";
 import { codeOf, isPassing } from "./http.ts";
-import { newOrder } from "./orders.ts";
+import { newOrder, plainOrder } from "./orders.ts";
 import type { Random } from "../random.ts";
 import type { Shop } from "./shop.ts";
 import type { PayingAgent, Tenant } from "./tenant.ts";
@@ -35,6 +35,8 @@ export interface LoadOptions {
   readonly name: string;
   /** Whether the services' clocks stay right. */
   readonly areClocksCorrect: boolean;
+  /** Whether they pay by card without anybody's consent, and once each. */
+  readonly isPlain: boolean;
 }
 
 /**
@@ -63,17 +65,18 @@ export class Load {
   }
 
   async #pay(client: number): Promise<void> {
-    const { agents, areClocksCorrect, name, shop, tickets } = this.#options;
+    const { agents, areClocksCorrect, isPlain, name, shop, tickets } = this.#options;
     const random = this.#options.random.fork(`client ${String(client)}`);
     while (!this.#stopping.signal.aborted) {
       const known = tickets.all;
-      if (known.length > 0 && random.chance(REPLAY_SHARE)) {
+      if (!isPlain && known.length > 0 && random.chance(REPLAY_SHARE)) {
         await tickets.send(random.pick(known));
         continue;
       }
       this.#number += 1;
       const key = `${name}-${String(this.#number)}`;
-      const ticket = tickets.open(newOrder({ random, agents, shop, key, areClocksCorrect }));
+      const options = { random, agents, shop, key, areClocksCorrect };
+      const ticket = tickets.open(isPlain ? plainOrder(options) : newOrder(options));
       await this.#see(ticket);
       if (random.chance(CANCELLED_SHARE)) await this.#cancel(ticket);
     }

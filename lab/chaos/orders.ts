@@ -72,6 +72,13 @@ export function newOrder({ agents, areClocksCorrect, key, random, shop }: OrderO
   return { agent, key, rail: "card", to: random.pick(odd), amountCents: divisibleCents, url: null };
 }
 
+/** A card payment that needs nobody's consent. */
+export function plainOrder({ agents, key, random }: OrderOptions): Order {
+  const agent = random.pick(agents.filter(({ isPlain }) => isPlain));
+  const amountCents = random.between(1, AMOUNT_MAX_CENTS);
+  return { agent, key, rail: "card", to: random.pick(MERCHANTS), amountCents, url: null };
+}
+
 /** The request's body; the same each time that the order is sent. */
 export const bodyOf = ({ amountCents, key, rail, to, url }: Order): Readonly<Record<string, unknown>> => ({
   ...(url === null

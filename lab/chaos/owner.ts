@@ -29,6 +29,7 @@ export class Owner {
   #secret: string | null = null;
   #lastStep = 0;
   #steppedUpAt = -Infinity;
+  #renewal: Promise<void> | null = null;
 
   constructor(service: Service, email: string) {
     this.#service = service;
@@ -48,13 +49,32 @@ export class Owner {
   async freshen(): Promise<void> {
     if (performance.now() - this.#steppedUpAt < STEP_UP_AGAIN_MS) return;
     if (this.#steppedUpAt > -Infinity) await this.#signIn();
-    await this.#withCode("stepping up", "/v1/auth/step-up", { method: "totp" });
-    this.#steppedUpAt = performance.now();
+    await this.#stepUp();
   }
 
-  /** Once; a missing answer and refusals are answers too. */
-  ask(request: OwnerRequest): Promise<Answer> {
+  /** Once, and once more where the session had ended; a missing answer and refusals are answers too. */
+  async ask(request: OwnerRequest): Promise<Answer> {
+    const answer = await this.#ask(request);
+    if (answer.status !== 401 || this.#secret === null) return answer;
+    this.#renewal ??= this.#renew().finally(() => {
+      this.#renewal = null;
+    });
+    await this.#renewal;
+    return this.#ask(request);
+  }
+
+  #ask(request: OwnerRequest): Promise<Answer> {
     return this.#service.ask({ ...request, token: this.#token });
+  }
+
+  async #renew(): Promise<void> {
+    await this.#signIn();
+    await this.#stepUp();
+  }
+
+  async #stepUp(): Promise<void> {
+    await this.#withCode("stepping up", "/v1/auth/step-up", { method: "totp" });
+    this.#steppedUpAt = performance.now();
   }
 
   /** Until it is done: what is asked for here must be repeatable. */
@@ -85,7 +105,7 @@ export class Owner {
     while (step > stepNow() + STEPS_APART) await sleep(PAUSE_MS);
     this.#lastStep = step;
     const code = generateSync({ secret: this.#secret ?? "", epoch: step * STEP_SECONDS });
-    const answer = await this.ask({ method: "POST", path, body: { ...body, code } });
+    const answer = await this.#ask({ method: "POST", path, body: { ...body, code } });
     if (answer.status !== null && answer.status >= 200 && answer.status < 300) return answer.body;
     // Other owners sign in from the same address.
     if (answer.status === 429) await sleep(retryAfterMs(answer.body));

@@ -1,4 +1,11 @@
-import type { PaymentAnswer } from "./tickets.ts";
+/** Cost of plain payments while nothing happens. */
+export interface Usage {
+  /** Projects that paid at the same time. */
+  readonly projects: number;
+  readonly paymentsPerSecond: number;
+  /** Processor time of each component. */
+  readonly processorMsPerPayment: Readonly<Record<string, number>>;
+}
 
 /** What one disaster came to. */
 export interface RoundResult {
@@ -19,8 +26,9 @@ export interface RoundResult {
   /** Longest time in which no payment was answered, of all projects together and of the worst one. */
   readonly gapMs: number;
   readonly worstProjectGapMs: number;
-  /** Processor time of each component under the load, per payment; null: not measured. */
-  readonly processorMsPerPayment: Readonly<Record<string, number>> | null;
+  /** The same of the engines alone, asked beside the service; null: not measured, as the next. */
+  readonly engineGapMs: number | null;
+  readonly usage: Usage | null;
   /** From the end of the load until nothing was left to do. */
   readonly settledMs: number;
   /** Empty: the books agree. */
@@ -55,7 +63,7 @@ const seconds = (ms: number): string => `${(ms / 1_000).toFixed(1)} s`;
 
 /** The longest time between two answers of a load, its ends included. */
 export function longestGapMs(
-  answers: readonly PaymentAnswer[],
+  answers: readonly { readonly atMs: number }[],
   { endedAt, startedAt }: { readonly startedAt: number; readonly endedAt: number },
 ): number {
   const times = [startedAt, ...answers.map(({ atMs }) => Math.min(atMs, endedAt)), endedAt];
@@ -73,8 +81,8 @@ export function roundText(round: RoundResult, rounds: number): string {
   ].join(" ");
 }
 
-/** `command` is the npm script that repeats the run, with the options that chose it. */
-export function summaryText(result: RunResult, command: string, options: readonly string[] = []): string {
+/** `command` repeats the run, with its seed. */
+export function summaryText(result: RunResult, command: string): string {
   const {
     agedRecords,
     chainTransactions,
@@ -95,7 +103,7 @@ export function summaryText(result: RunResult, command: string, options: readonl
     `${passed ? "PASSED" : "FAILED"}: ${String(rounds.length)} rounds in ${String(Math.round(result.seconds))} s, ${String(failed)} of them with differences`,
     `  ${String(kills)} processes killed, ${String(payments)} payments, ${String(retries)} retries, ${String(chainTransactions)} transactions on the chain, ${String(foreignTransactions)} of them foreign, ${String(deliveries)} webhook deliveries`,
     `  ${String(agedRecords)} records were made older than their retention`,
-    `  seed ${String(seed)}${passed ? "" : `; again: npm run ${command} -- ${[...options, "--rounds", rounds.length, "--seed", seed].join(" ")} --keep`}`,
+    `  seed ${String(seed)}${passed ? "" : `; again: npm run ${command} --seed ${String(seed)} --keep`}`,
     ...(dataDir === null ? [] : [`  data and logs: ${dataDir}`]),
     ...(differences.length === 0 ? [] : ["  in the end:", ...differences.map((line) => `    ${line}`)]),
   ].join("\n");

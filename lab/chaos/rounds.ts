@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
+import pLimit from "p-limit";
 import type { Random } from "../random.ts";
 import { Aging } from "./aging.ts";
 import { compare } from "./audit/compare.ts";
@@ -7,7 +8,7 @@ import { Changes, type KnownStops, resumeAll } from "./changes.ts";
 import { ForeignSender } from "./foreign.ts";
 import { Service } from "./http.ts";
 import { finish, Load } from "./load.ts";
-import { longestGapMs, type RoundResult, roundText, type RunResult } from "./report.ts";
+import { longestGapMs, type RoundResult, roundText, type RunResult, type Usage } from "./report.ts";
 import { Shop } from "./shop.ts";
 import type { Disaster, Site } from "./site.ts";
 import { Tenant } from "./tenant.ts";
@@ -26,6 +27,9 @@ const ROUNDS_PER_TENANT = 10;
 /** In every other round caps are over the agents; in between there are none. */
 const CAPPED_EVERY = 2;
 const RECEIPTS_PER_ROUND = 1_000;
+const CREATED_AT_ONCE = 4;
+/** Payments before a quiet event, so that what is measured does not include compilers and empty caches. */
+const WARM_UP_MS = 15_000;
 
 export interface RoundsOptions {
   readonly site: Site;
@@ -54,15 +58,6 @@ const differencesIn = (reader: Reader, scope: Scope): Promise<readonly string[]>
     .books(scope)
     .then(compare, (error: unknown) => [`the books can't be read: ${reasonsOf(error).join(": ")}`]);
 
-const perPayment = (
-  before: Readonly<Record<string, number>>,
-  after: Readonly<Record<string, number>>,
-  payments: number,
-): Readonly<Record<string, number>> =>
-  Object.fromEntries(
-    Object.entries(after).map(([name, ms]) => [name, (ms - (before[name] ?? 0)) / Math.max(1, payments)]),
-  );
-
 interface CurrentBooks {
   readonly reader: Reader;
   readonly aging: Aging;
@@ -72,7 +67,8 @@ interface CurrentBooks {
 interface Acts {
   readonly tenant: Tenant;
   readonly load: Load;
-  readonly changes: Changes;
+  /** Null: no one changes anything. */
+  readonly changes: Changes | null;
 }
 
 class Rounds {
@@ -136,35 +132,42 @@ class Rounds {
     await books.aging.age();
     await books.aging.unremoved();
     const [paymentsBefore, retriesBefore] = [tickets.all.length, tickets.retries];
+    const { areClocksCorrect, isQuiet = false } = disaster;
     const prepared = [];
     for (const tenant of tenants) {
-      await tenant.setCaps(round % CAPPED_EVERY === 0);
-      prepared.push({ tenant, brief: await tenant.createBrief(round) });
+      await tenant.setCaps(round % CAPPED_EVERY === 0 && !isQuiet);
+      prepared.push({ tenant, brief: isQuiet ? null : await tenant.createBrief(round) });
     }
     tickets.takeAnswers();
-    const processorBefore = (disaster.isQuiet === true ? this.#options.site.processorMs?.() : null) ?? null;
+    const probe = isQuiet ? null : ((await this.#options.site.probe?.()) ?? null);
     const startedAt = performance.now();
     const acts = prepared.map(({ brief, tenant }, index): Acts => {
       const own = random.fork(`tenant ${String(index)}`);
-      const agents = [...tenant.agents.filter(({ isBrief }) => !isBrief), brief];
+      const staying = tenant.agents.filter(({ isBrief }) => !isBrief);
+      const agents = brief === null ? staying : [...staying, brief];
       const name = `${String(round)}-${String(index)}`;
-      const { areClocksCorrect } = disaster;
-      const shared = { shop: this.#shop, tickets, areClocksCorrect };
+      const shared = { shop: this.#shop, tickets, areClocksCorrect, isPlain: isQuiet };
       const load = new Load({ ...shared, tenant, agents, random: own.fork("load"), name });
-      return { tenant, load, changes: new Changes(tenant, brief, own.fork("changes"), this.#stops) };
+      const changes = brief === null ? null : new Changes(tenant, brief, own.fork("changes"), this.#stops);
+      return { tenant, load, changes };
     });
-    const atMs = random.between(STRIKE_MIN_MS, STRIKE_MAX_MS);
+    const atMs = isQuiet ? WARM_UP_MS : random.between(STRIKE_MIN_MS, STRIKE_MAX_MS);
     await sleep(atMs);
-    const stopAll = (forMs: number) => Promise.all(acts.map(({ changes }) => changes.stopAll(forMs)));
+    const stopAll = (forMs: number) =>
+      Promise.all(acts.flatMap(({ changes }) => changes?.stopAll(forMs) ?? []));
     const accomplices = { stopAll, foreign: this.#foreign };
+    const meter = isQuiet ? this.#meter() : null;
     const { kills, over, what } = disaster.strike(accomplices, random.fork("disaster"));
     await over;
+    const usage = meter?.() ?? null;
     const backMs = performance.now() - startedAt - atMs;
     await sleep(Math.max(AFTERWARDS_MS, LOAD_MS - (performance.now() - startedAt)));
     const endedAt = performance.now();
-    await Promise.all(acts.flatMap(({ changes, load }) => [load.stop(), changes.stop()]));
+    const engineGapMs = (await probe?.stop()) ?? null;
+    await Promise.all(
+      acts.flatMap(({ changes, load }) => [load.stop(), changes?.stop() ?? Promise.resolve()]),
+    );
     const answers = tickets.takeAnswers();
-    const processorAfter = this.#options.site.processorMs?.() ?? {};
     const gapOf = (tenant: Tenant): number => {
       const ids = new Set(tenant.agents.map(({ id }) => id));
       const own = answers.filter(({ agentId }) => ids.has(agentId));
@@ -178,15 +181,35 @@ class Rounds {
       kills,
       backMs,
       payments: tickets.all.length - paymentsBefore,
-      changes: acts.reduce((sum, { changes }) => sum + changes.made, 0),
+      changes: acts.reduce((sum, { changes }) => sum + (changes?.made ?? 0), 0),
       retries: tickets.retries - retriesBefore,
       slowestAnswerMs: tickets.takeSlowestMs(),
       gapMs: longestGapMs(answers, { startedAt, endedAt }),
       worstProjectGapMs: Math.max(...tenants.map(gapOf)),
-      processorMsPerPayment:
-        processorBefore === null ? null : perPayment(processorBefore, processorAfter, answers.length),
+      engineGapMs,
+      usage,
       settledMs: settled.ms,
       differences: [...settled.differences, ...this.#newOddities()],
+    };
+  }
+
+  /** Measures from now on, until the returned function is called. Null: the site does not tell. */
+  #meter(): (() => Usage) | null {
+    const { site, tenants } = this.#options;
+    const before = site.processorMs?.() ?? null;
+    if (before === null) return null;
+    const from = performance.now();
+    const count = this.#tickets.answered;
+    return () => {
+      const payments = this.#tickets.answered - count;
+      const after = Object.entries(site.processorMs?.() ?? {});
+      const per = after.map(([name, ms]) => [name, (ms - (before[name] ?? 0)) / Math.max(1, payments)]);
+      const perSecond = (payments * 1_000) / (performance.now() - from);
+      return {
+        projects: tenants,
+        paymentsPerSecond: perSecond,
+        processorMsPerPayment: Object.fromEntries(per),
+      };
     };
   }
 
@@ -219,8 +242,9 @@ class Rounds {
       for (const { owner } of current) await owner.freshen();
       return current;
     }
-    for (let created = 0; created < count; created += 1)
-      this.#tenants.push(await Tenant.create(site, this.#tenants.length + 1));
+    const numbers = Array.from({ length: count }, (_none, index) => this.#tenants.length + index + 1);
+    const created = await pLimit(CREATED_AT_ONCE).map(numbers, (number) => Tenant.create(site, number));
+    this.#tenants.push(...created);
     return this.#tenants.slice(-count);
   }
 

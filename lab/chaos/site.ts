@@ -27,6 +27,13 @@ export interface Site {
   readonly fatal: string | null;
   /** Returns the processor time that each component has used so far, in milliseconds. */
   processorMs?(): Readonly<Record<string, number>>;
+  /** Begins to ask the engines themselves, beside the service. */
+  probe?(): Promise<Probe>;
+}
+
+export interface Probe {
+  /** Returns the longest time for which an engine answered nothing. */
+  stop(): Promise<number>;
 }
 
 export interface Struck {
@@ -48,7 +55,7 @@ export interface Accomplices {
 export interface Disaster {
   /** Whether the service's clocks stay right. */
   readonly areClocksCorrect: boolean;
-  /** Whether every process lives on, so that its processor time can be measured. */
+  /** Whether every process lives on, so that its processor time can be measured: agents make plain payments only. */
   readonly isQuiet?: boolean;
   /** Does it, at once. */
   strike(accomplices: Accomplices, random: Random): Struck;

@@ -19,6 +19,8 @@ export interface PayingAgent {
   /** Whether its wallet holds more than it may spend, so that no payment may fail for want of money. */
   readonly wellFunded: boolean;
   readonly teamId: string;
+  /** Whether it has room to spare, and needs nobody's consent. */
+  readonly isPlain: boolean;
   /** Whether the owner's changes may pause it, or give it another policy. */
   readonly isChanged: boolean;
   /** Created for one round, in which it is archived. */
@@ -62,6 +64,9 @@ const BRIEF: Character = {
   autoApprovalThresholdCents: 400,
   fundedCents: 3_000_000,
 };
+
+/** A budget above this is not used up in a run. */
+const PLAIN_MIN_CENTS = 1_000_000;
 
 /** Room that capped rounds leave under each cap; some payments do not fit. */
 const TEAM_MARGIN_CENTS = 8_000;
@@ -231,6 +236,7 @@ export class Tenant {
       fundedCents,
       wellFunded: fundedCents > budgetCents,
       teamId,
+      isPlain: autoApprovalThresholdCents === null && budgetCents > PLAIN_MIN_CENTS,
       isChanged,
       isBrief: character === BRIEF,
     };

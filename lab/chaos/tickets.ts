@@ -47,6 +47,7 @@ export class Tickets {
   #slowestMs = 0;
   #retries = 0;
   readonly #answers: PaymentAnswer[] = [];
+  #answered = 0;
 
   constructor(service: Service) {
     this.#service = service;
@@ -64,6 +65,11 @@ export class Tickets {
   /** Requests that had to be sent again, for want of an answer. */
   get retries(): number {
     return this.#retries;
+  }
+
+  /** Payments that have been answered. */
+  get answered(): number {
+    return this.#answered;
   }
 
   /** The longest that a client waited for an answer since this was asked last. */
@@ -140,6 +146,7 @@ export class Tickets {
       this.#oddities.push(`${key} was ${known}, and later ${status}`);
     if (before === null) {
       ticket.isHeld = approval !== null;
+      this.#answered += 1;
       this.#answers.push({ agentId: ticket.order.agent.id, atMs: performance.now() });
     }
     ticket.transactionId = transaction.id;

@@ -3,11 +3,18 @@
  * when an operator or a time server sets it. What measures durations (`performance.now`) goes on, as it does on a real machine. Workflows
  * are not touched: theirs is the engine's clock.
  */
-let offsetMs = 0;
+/** Setting of a process whose clock is wrong from its start, in milliseconds. */
+export const CLOCK_OFFSET = "LAB_CLOCK_OFFSET_MS";
+
+let offsetMs = Number(process.env[CLOCK_OFFSET] ?? 0);
+
+export function setClock(wrongByMs: number): void {
+  offsetMs = wrongByMs;
+}
 
 process.on("message", (message: unknown) => {
   if (typeof message === "object" && message !== null && "clockOffsetMs" in message)
-    offsetMs = Number(message.clockOffsetMs);
+    setClock(Number(message.clockOffsetMs));
 });
 // A role does not live on for the sake of its clock.
 process.channel?.unref();

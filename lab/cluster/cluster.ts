@@ -1,6 +1,7 @@
 import { randomBytes, randomInt } from "node:crypto";
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
+import { createTestClient, http } from "viem";
 import { prepare } from "../../server/admin/prepare.ts";
 import { rollOut } from "../../server/admin/roll-out.ts";
 import { choosePorts, LOOPBACK } from "../../src/engines/ports.ts";
@@ -10,12 +11,15 @@ import { roleEnvironment } from "../chaos/deployment.ts";
 import { cleanEnvironment } from "../chaos/engines.ts";
 import { Letterbox } from "../chaos/letterbox.ts";
 import { type Role, RoleProcess } from "../chaos/role-process.ts";
-import type { Addresses, Site } from "../chaos/site.ts";
+import type { Addresses, Probe, Site } from "../chaos/site.ts";
 import { treeMs } from "../../test/support/processor-time.ts";
+import { Clock } from "./clock.ts";
 import { Database } from "./database.ts";
 import type { Member } from "./member.ts";
+import { startProbe } from "./probe.ts";
 import { startProxy } from "./proxy.ts";
 import { ReplicaSet } from "./replica-set.ts";
+import { PRIMARY } from "./table.ts";
 import { NODES, startTemporal, type Temporal } from "./temporal.ts";
 import { findTools } from "./tools.ts";
 
@@ -35,6 +39,7 @@ interface Engines {
   readonly chain: RunningEngines;
   readonly line: ChainProxy;
   readonly letterbox: Letterbox;
+  readonly clock: Clock;
 }
 
 const sumOfMs = (pids: readonly number[]): number => pids.reduce((sum, pid) => sum + treeMs(pid), 0);
@@ -52,6 +57,7 @@ export class Cluster implements Site {
   readonly servers: readonly RoleProcess[];
   #workers: readonly RoleProcess[] = [];
   readonly #engines: Engines;
+  readonly clock: Clock;
   /** Folder of all data. */
   readonly folder: string;
   readonly #logDir: string;
@@ -67,11 +73,12 @@ export class Cluster implements Site {
       readonly logDir: string;
     },
   ) {
-    const { chain, database, letterbox, line, set, temporal } = engines;
+    const { chain, clock, database, letterbox, line, set, temporal } = engines;
     const { dataDir, logDir, ports, servers } = place;
     const temporalAddress = `${LOOPBACK}:${String(ports.temporal)}`;
     this.#engines = engines;
     this.#logDir = logDir;
+    this.clock = clock;
     this.folder = dataDir;
     this.database = database;
     this.letterbox = letterbox;
@@ -102,6 +109,7 @@ export class Cluster implements Site {
   static async start(dataDir: string, say: Say): Promise<Cluster> {
     const env = cleanEnvironment();
     const tools = await findTools(env, say);
+    const clock = new Clock(tools.faketime);
     const logDir = join(dataDir, "logs");
     await mkdir(logDir, { recursive: true });
     const ports = await freePorts();
@@ -114,7 +122,7 @@ export class Cluster implements Site {
     };
     try {
       const mongods = { binary: tools.mongod, dataDir, ports: [ports.mongod1, ports.mongod2, ports.mongod3] };
-      const set = await up("three mongod", () => ReplicaSet.start({ ...mongods, env }, DATABASE));
+      const set = await up("three mongod", () => ReplicaSet.start({ ...mongods, env, clock }, DATABASE));
       const password = randomBytes(24).toString("hex");
       const postgres = { tools, dataDir, port: ports.postgres, password, env };
       const database = await up("postgresql", () => Database.start(postgres));
@@ -124,7 +132,16 @@ export class Cluster implements Site {
       const proxy = await up("haproxy", () => startProxy(proxied));
       say("two nodes of temporal: starting");
       const address = `${LOOPBACK}:${String(ports.temporal)}`;
-      const nodes = { tools, dataDir, databasePort: ports.postgres, password, ports, proxied: address, env };
+      const nodes = {
+        tools,
+        dataDir,
+        databasePort: ports.postgres,
+        password,
+        ports,
+        proxied: address,
+        env,
+        clock,
+      };
       const temporal = await startTemporal(nodes);
       for (const node of temporal.members) undo.push(() => node.stop());
       const chain = await up("chain", () =>
@@ -143,7 +160,7 @@ export class Cluster implements Site {
       );
       const line = await startChainProxy(chain.chain.directUrl);
       const letterbox = await Letterbox.open();
-      const engines = { set, database, temporal, proxy, chain, line, letterbox };
+      const engines = { set, database, temporal, proxy, chain, line, letterbox, clock };
       const cluster = new Cluster(engines, { ports, servers, dataDir, logDir });
       undo.push(() => cluster.#stopRoles());
       say("namespace, search attributes, indexes: `admin prepare`");
@@ -184,9 +201,15 @@ export class Cluster implements Site {
       workers: sumOfMs(this.#workers.map(({ pid }) => pid)),
       Temporal: sumOfMs(temporal.map(({ pid }) => pid)),
       PostgreSQL: treeMs(database.pid),
-      MongoDB: sumOfMs(set.pids),
+      // The first member is preferred where it is up.
+      [PRIMARY]: treeMs(set.first.pid),
+      "MongoDB, others": sumOfMs(set.pids.filter((pid) => pid !== set.first.pid)),
       haproxy: treeMs(this.#engines.proxy.pid),
     };
+  }
+
+  probe(): Promise<Probe> {
+    return startProbe(this.addresses, this.env);
   }
 
   /** Starts workers of a new build beside the old ones, gives them all tasks, and ends the old ones. */
@@ -212,6 +235,14 @@ export class Cluster implements Site {
     this.#workers = next;
   }
 
+  /** Sets the date forward while everything is down; the chain's with it. */
+  async forward(days: number): Promise<void> {
+    this.clock.forward(days);
+    const chain = createTestClient({ mode: "anvil", transport: http(this.addresses.rpcUrl) });
+    await chain.increaseTime({ seconds: days * 86_400 });
+    await chain.mine({ blocks: 1 });
+  }
+
   async stop(): Promise<void> {
     const { chain, database, letterbox, line, proxy, set, temporal } = this.#engines;
     await this.#stopRoles();
@@ -225,7 +256,15 @@ export class Cluster implements Site {
   }
 
   #role(role: Role, name: string, more: NodeJS.ProcessEnv): RoleProcess {
-    return new RoleProcess({ name, role, env: { ...this.env, ...more }, logDir: this.#logDir });
+    const { clock, env } = this;
+    return new RoleProcess({
+      name,
+      role,
+      get env() {
+        return { ...env, ...more, ...clock.ofNode };
+      },
+      logDir: this.#logDir,
+    });
   }
 }
 

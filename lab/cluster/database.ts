@@ -31,10 +31,13 @@ export class Database {
   readonly #member: Member;
   /** Settings of PostgreSQL's own tools. */
   readonly settings: NodeJS.ProcessEnv;
+  /** Command and arguments before a program that works on its files. */
+  readonly asOwner: readonly string[];
 
-  private constructor(member: Member, settings: NodeJS.ProcessEnv) {
+  private constructor(member: Member, settings: NodeJS.ProcessEnv, asOwner: readonly string[]) {
     this.#member = member;
     this.settings = settings;
+    this.asOwner = asOwner;
   }
 
   static async start({ dataDir, env, password, port, tools }: DatabaseOptions): Promise<Database> {
@@ -75,9 +78,15 @@ export class Database {
       remedy: "See its log.",
       ready: (signal) => untilAccepts(port, signal),
     });
-    const settings = { PGHOST: LOOPBACK, PGPORT: String(port), PGUSER: DATABASE_USER, PGPASSWORD: password };
+    const settings = {
+      PGDATA: tables,
+      PGHOST: LOOPBACK,
+      PGPORT: String(port),
+      PGUSER: DATABASE_USER,
+      PGPASSWORD: password,
+    };
     const path = `${dirname(tools.postgres)}:${env["PATH"] ?? ""}`;
-    return new Database(await member.start(), { ...settings, PATH: path });
+    return new Database(await member.start(), { ...settings, PATH: path }, tools.unprivileged);
   }
 
   get pid(): number {
@@ -99,6 +108,18 @@ export class Database {
 
   stop(): Promise<void> {
     return this.#member.stop();
+  }
+
+  /** Gives a folder to the user that it runs as. */
+  async own(folder: string): Promise<void> {
+    if (this.asOwner.length > 0) await chown(folder, NOBODY, NOBODY);
+  }
+
+  /** Stops it, and starts it again after the work on its folder. */
+  async away(work: () => Promise<void>): Promise<void> {
+    await this.stop();
+    await work();
+    await this.#member.start();
   }
 }
 

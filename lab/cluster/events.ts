@@ -67,6 +67,11 @@ const EVENTS = {
     kills: 0,
     happen: (cluster) => restoreEngines(cluster),
   },
+  "restore-later": {
+    what: "the same three days later",
+    kills: 0,
+    happen: (cluster) => restoreEngines(cluster, 3),
+  },
 } satisfies Record<string, Event>;
 
 export type EventName = keyof typeof EVENTS;

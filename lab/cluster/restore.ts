@@ -17,19 +17,24 @@ const OUTPUT_BYTES = 16_777_216;
 const PRELUDE = `set -e; npm() { command npm --prefix "$ROOT" "$@"; }\n`;
 
 const ofMongodb = (line: string): boolean => line.includes("$MONGODB_FOLDER");
+const ofPostgresql = (line: string): boolean => line.includes("$PGDATA") || line.startsWith("pg_");
 
 /**
  * Loses both engines and restores them by the commands of the page: Temporal from a backup that is older than MongoDB's. MongoDB's is
- * made while servers and workers are stopped, so that it lacks no payment that was answered, and the audit can ask for all.
+ * made while servers and workers are stopped, so that it lacks no payment that was answered, and the audit can ask for all. The engines
+ * wake so many days later.
  */
-export async function restoreEngines(cluster: Cluster): Promise<void> {
-  const { database, env, folder, roles, set, temporal } = cluster;
+export async function restoreEngines(cluster: Cluster, afterDays = 0): Promise<void> {
+  const { clock, database, env, folder, roles, set, temporal } = cluster;
   const cwd = join(folder, "backup");
   await mkdir(cwd, { recursive: true });
+  await database.own(cwd);
   const paste = async (lines: readonly string[], more: NodeJS.ProcessEnv = {}): Promise<void> => {
     for (const line of lines) {
-      const all = { ...env, ...database.settings, ...more, ROOT: PACKAGE_ROOT };
-      await run("bash", ["-c", `${PRELUDE}${line}`], {
+      const shell = ["bash", "-c", `${PRELUDE}${line}`];
+      const [program = "", ...args] = ofPostgresql(line) ? [...database.asOwner, ...shell] : shell;
+      const all = { ...env, ...database.settings, ...clock.ofNode, ...more, ROOT: PACKAGE_ROOT };
+      await run(program, args, {
         cwd,
         env: all,
         maxBuffer: OUTPUT_BYTES,
@@ -52,9 +57,10 @@ export async function restoreEngines(cluster: Cluster): Promise<void> {
     await Promise.all(temporal.map((node) => node.stop()));
     await set.away(async (folders) => {
       await paste(backUp.filter(ofMongodb), { MONGODB_FOLDER: folders[0] });
+      if (afterDays > 0) await cluster.forward(afterDays);
       for (const each of folders) await paste(unpack.filter(ofMongodb), { MONGODB_FOLDER: each });
     });
-    await paste(unpack.filter((line) => !ofMongodb(line)));
+    await database.away(() => paste(unpack.filter((line) => !ofMongodb(line))));
     await Promise.all(temporal.map((node) => node.start()));
   } finally {
     for (const release of releases) release();

@@ -8,6 +8,7 @@ import { childEnvironment } from "../../src/engines/environment.ts";
 import { LOOPBACK } from "../../src/engines/ports.ts";
 import { readTemporal } from "../../server/temporal-settings.ts";
 import { newAuthority } from "../../test/support/certificates/authority.ts";
+import type { Clock } from "./clock.ts";
 import { DATABASE_USER } from "./database.ts";
 import { Member } from "./member.ts";
 import type { Tools } from "./tools.ts";
@@ -62,6 +63,7 @@ export interface TemporalOptions {
   /** The address at which the proxy offers the frontends. */
   readonly proxied: string;
   readonly env: NodeJS.ProcessEnv;
+  readonly clock: Clock;
 }
 
 export interface Temporal {
@@ -72,7 +74,7 @@ export interface Temporal {
 
 /** Temporal's own server, two processes with all services in each, with the defaults of its dynamic configuration. */
 export async function startTemporal(options: TemporalOptions): Promise<Temporal> {
-  const { dataDir, env, ports, proxied, tools } = options;
+  const { clock, dataDir, env, ports, proxied, tools } = options;
   await makeSchemas(options);
   const folder = join(dataDir, "temporal");
   await mkdir(folder);
@@ -91,7 +93,9 @@ export async function startTemporal(options: TemporalOptions): Promise<Temporal>
       name,
       binary: tools.temporal,
       args: ["--root", dataDir, "--config", "temporal", "--env", name, "--allow-no-auth", "start"],
-      env: childEnvironment(env),
+      get env() {
+        return { ...childEnvironment(env), ...clock.ofTemporal };
+      },
       logFile: join(dataDir, "logs", `${name}.log`),
       stopGraceMs: STOP_GRACE_MS,
       remedy: "See its log.",
@@ -99,8 +103,15 @@ export async function startTemporal(options: TemporalOptions): Promise<Temporal>
         untilServes({ ...settings, TEMPORAL_ADDRESS: `${host}:${String(ports.frontend)}` }, signal),
     });
   });
-  const started = (await Promise.all(members)).map((member) => member.start());
-  return { members: await Promise.all(started), settings };
+  const started: Member[] = [];
+  try {
+    // The first one describes the cluster in the database; two at once would collide there.
+    for (const member of await Promise.all(members)) started.push(await member.start());
+  } catch (error) {
+    await Promise.all(started.map((member) => member.stop()));
+    throw error;
+  }
+  return { members: started, settings };
 }
 
 async function makeSchemas({ databasePort, dataDir, env, password, tools }: TemporalOptions): Promise<void> {

@@ -1,5 +1,5 @@
 import { execFile } from "node:child_process";
-import { access, mkdir, readdir } from "node:fs/promises";
+import { access, mkdir, readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { cacheFolder } from "../../src/engines/cache.ts";
@@ -25,6 +25,8 @@ export interface Tools {
   /** Temporal's own tool for its databases, and the folder of the schemas that it applies. */
   readonly temporalSql: string;
   readonly temporalSchemas: string;
+  /** A library that sets the clock of the programs after which it is loaded. */
+  readonly faketime: string;
   /** Command and arguments before a program that refuses to run as root. */
   readonly unprivileged: readonly string[];
 }
@@ -47,6 +49,7 @@ export async function findTools(env: NodeJS.ProcessEnv, say: (line: string) => v
     temporal: join(folder, "server"),
     temporalSql: join(folder, "sql"),
     temporalSchemas: schemas,
+    faketime: await faketime(),
     unprivileged: await unprivileged(env),
   };
 }
@@ -71,6 +74,19 @@ async function debian(
   throw new Error(`${name} is missing; install it with \`apt-get install ${pack}\``);
 }
 
+async function faketime(): Promise<string> {
+  const root = "/usr/lib";
+  for (const folder of await readdir(root)) {
+    const library = join(root, folder, "faketime", "libfaketimeMT.so.1");
+    const isThere = await access(library).then(
+      () => true,
+      () => false,
+    );
+    if (isThere) return library;
+  }
+  throw new Error("libfaketime is missing; install it with `apt-get install faketime`");
+}
+
 /** PostgreSQL refuses to run as root. */
 async function unprivileged(env: NodeJS.ProcessEnv): Promise<readonly string[]> {
   if (process.getuid?.() !== 0) return [];
@@ -79,21 +95,58 @@ async function unprivileged(env: NodeJS.ProcessEnv): Promise<readonly string[]> 
   return [setpriv, "--reuid=nobody", "--regid=nogroup", "--clear-groups", "--"];
 }
 
+/** The setting by which Temporal's clock is set forward, and the statement in Go's library that heeds it. */
+export const TEMPORAL_CLOCK = "LAB_CLOCK_OFFSET_SECONDS";
+const GO_CLOCK = "sec, nsec, mono := runtimeNow()";
+const GO_CLOCK_SET = `${GO_CLOCK}\n\tsec += labClockOffset`;
+/** Go programs read the clock without the C library, so no library that is loaded before it can set theirs. */
+const GO_OFFSET = `package time
+
+import "syscall"
+
+var labClockOffset = func() int64 {
+	text, _ := syscall.Getenv("${TEMPORAL_CLOCK}")
+	seconds := int64(0)
+	for _, digit := range []byte(text) {
+		seconds = 10*seconds + int64(digit-'0')
+	}
+	return seconds
+}()
+`;
+
+/** Writes Go's package of the time with a clock that can be set; returns the option that compiles with it. */
+async function withClock(go: string, folder: string, env: NodeJS.ProcessEnv): Promise<string> {
+  const root = join((await run(go, ["env", "GOROOT"], { env })).stdout.trim(), "src", "time");
+  const text = await readFile(join(root, "time.go"), "utf8");
+  if (!text.includes(GO_CLOCK)) throw new Error("this version of Go reads the clock in another way");
+  const [own, offset, overlay] = [
+    join(folder, "time.go"),
+    join(folder, "offset.go"),
+    join(folder, "overlay.json"),
+  ];
+  await writeFile(own, text.replace(GO_CLOCK, GO_CLOCK_SET));
+  await writeFile(offset, GO_OFFSET);
+  const Replace = { [join(root, "time.go")]: own, [join(root, "lab_offset.go")]: offset };
+  await writeFile(overlay, JSON.stringify({ Replace }));
+  return `-overlay=${overlay}`;
+}
+
 async function temporalTools(
   env: NodeJS.ProcessEnv,
   say: (line: string) => void,
 ): Promise<{ readonly folder: string; readonly schemas: string }> {
   const go = await findOnPath("go", env);
   if (go === null) throw new Error("go is missing; install Go 1.24 or newer from go.dev");
-  const folder = join(cacheFolder(env), `temporal-server-${TEMPORAL_VERSION}`);
+  const folder = join(cacheFolder(env), `temporal-server-${TEMPORAL_VERSION}-clock`);
   await mkdir(folder, { recursive: true });
   for (const [file, pack] of [
     ["server", "cmd/server"],
     ["sql", "cmd/tools/sql"],
   ] as const) {
     if (await isExecutable(join(folder, file))) continue;
+    const overlay = await withClock(go, folder, env);
     await withTicker(say, `temporal ${TEMPORAL_VERSION}, ${file}: compiling`, () =>
-      run(go, ["install", `${TEMPORAL_MODULE}/${pack}@v${TEMPORAL_VERSION}`], {
+      run(go, ["install", overlay, `${TEMPORAL_MODULE}/${pack}@v${TEMPORAL_VERSION}`], {
         cwd: folder,
         env: { ...env, GOBIN: folder, GOFLAGS: "-p=2" },
         timeout: BUILD_MS,

@@ -181,6 +181,9 @@ describe("deploy", () => {
     const templates = await readdir("deploy/helm/templates");
     const chart = (await Promise.all(templates.map((name) => textOf(`helm/templates/${name}`)))).join("\n");
     const compose = await textOf("compose/compose.yaml");
+    // Compose replaces names after a dollar sign everywhere, unless it is doubled.
+    const replaced = [...compose.matchAll(/\$\$|\$\{?(\w*)/g)].flatMap(([, name]) => name ?? []);
+    expect([...new Set(replaced)]).to.have.members(["HOST_NAME", "HTTPS_PORT", "POSTGRES_PASSWORD"]);
     const values = await textOf("helm/values.yaml");
     const image = await textOf("Containerfile");
     const unit = await textOf("systemd/agent-spending-control@.service");

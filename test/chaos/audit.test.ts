@@ -25,6 +25,7 @@ const agent: PayingAgent = {
   wellFunded: true,
   teamId: "team-1",
   isChanged: true,
+  isPlain: true,
   isBrief: false,
 };
 

@@ -4,6 +4,9 @@ import { getAddress } from "viem";
 import { z } from "zod";
 import { AgentProofs } from "../../src/agents/agent-proofs.ts";
 import { MasterKey } from "../../src/secrets/master-key.ts";
+import { walletReconciliation } from "../../src/rails/wallet/reconcile.ts";
+import { paymentEntry } from "../../src/rails/findings.ts";
+import { collectionsOf } from "../../src/store/collections.ts";
 import { type AgentDocument, COLLECTIONS } from "../../src/store/documents.ts";
 import { operations } from "../../src/contract/registry.ts";
 import { McpCaller } from "../mcp/support.ts";
@@ -93,6 +96,34 @@ describe("wallet payments", () => {
     const outcomes = tally(done.map(({ transaction }) => transaction.denialCode ?? transaction.status));
     expect(outcomes).to.deep.equal({ approved: half, BUDGET_EXCEEDED: half });
     expect(await expectChainAgrees(world, agent, 100_000)).to.have.lengthOf(half);
+  });
+
+  it("made while reconcile reads, after the records and before the chain, are no difference", async () => {
+    const agent = await fundedAgent(world, 1_000);
+    const { transaction } = await payFromWallet(world, agent, walletPayment(freshRecipient()));
+    await finalPayment(world, agent, transaction.id);
+    const { connections, db, env } = world.service;
+    const { transactions, ...collections } = collectionsOf(db);
+    const sources = {
+      db,
+      env,
+      collections,
+      pocketKeys: null,
+      cardConnections: null,
+      chainRpcUrl: connections.addresses.evmRpcUrl,
+      organizationId: world.organization.organizationId,
+    };
+    const others = await transactions.find({ _id: { $ne: transaction.id } }).toArray();
+    const payments = others.map(paymentEntry);
+    const found = await walletReconciliation.findings({ ...sources, payments, paymentIds: null });
+    expect(found).to.have.lengthOf(1);
+    const [suspect] = typeof found === "string" ? [] : found;
+    expect(suspect).to.include({ id: transaction.id, mayBeInFlight: true });
+    const paymentIds = new Set([suspect?.id ?? ""]);
+    const again = (await transactions.find({ _id: { $in: [...paymentIds] } }).toArray()).map(paymentEntry);
+    const left = await walletReconciliation.findings({ ...sources, payments: again, paymentIds });
+    const ofIt = typeof left === "string" ? left : left.filter(({ id }) => id === transaction.id);
+    expect(ofIt).to.deep.equal([]);
   });
 
   describe("that wait for a person", () => {

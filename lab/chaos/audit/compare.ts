@@ -26,6 +26,7 @@ export const compare = (books: Books): readonly string[] => [
   ...compareCards(books.transactions, books.cardLedger).map(findingText),
   ...compareWallets({
     payments: books.transactions,
+    laterIds: [],
     walletOf: new Map(books.agents.map(({ id, wallet }) => [id, wallet])),
     spent: books.chain.spent,
     pockets: books.chain.pockets,

@@ -30,6 +30,10 @@ export const attemptPurpose = ({
   transactionId,
 }: Pick<Attempt, "number" | "transactionId">): string => `${attemptsPrefix(transactionId)}${String(number)}`;
 
+/** The payment that a recorded transaction was an attempt at; null: it was none. */
+export const paymentOfAttempt = (recordId: string): string | null =>
+  /^[^/]+\/spend\/(txn_[^/]+)\/\d+$/.exec(recordId)?.[1] ?? null;
+
 export const refusalOf = (attempt: Attempt, refusal: RefusalReason | typeof WITHHELD): Refused => ({
   kind: "refusal",
   purpose: attemptPurpose(attempt),

@@ -1,8 +1,9 @@
 import { keccak256, toBytes } from "viem";
 import { SETTLES_ON } from "../../domain/ledger/payment.ts";
 import { grouped, type PaymentEntry, type RailFinding } from "../findings.ts";
-import type { RailReconciliation } from "../folder.ts";
+import type { RailCollections, RailReconciliation } from "../folder.ts";
 import { compareTopUps, type PocketSources, readPockets, topUpsOf } from "../pocket/reconcile.ts";
+import { paymentOfAttempt } from "./attempts.ts";
 import { addressOf, type SpentEvent, spentEvents, unreadChain, walletsOnChain } from "./spent-events.ts";
 
 export const walletReconciliation: RailReconciliation = {
@@ -12,26 +13,40 @@ export const walletReconciliation: RailReconciliation = {
     const wallets = await walletsOnChain(sources);
     if (wallets === null) return [];
     const { chain, token, unitsPerCent, walletOf } = wallets;
-    const { paymentIds, payments } = sources;
+    const { collections, paymentIds, payments } = sources;
     try {
       const pockets = await readPockets(sources, [...walletOf.keys()]);
       const spent = await spentEvents(chain, [...walletOf.values()].map(addressOf), token);
-      return compareWallets({
-        payments: paymentIds === null ? payments : payments.filter(({ id }) => paymentIds.has(id)),
-        walletOf,
-        unitsPerCent,
-        spent,
-        pockets,
-      });
+      const known = paymentIds === null ? payments : payments.filter(({ id }) => paymentIds.has(id));
+      // Of a few payments, others' events are told from theirs by their ids alone.
+      const laterIds = paymentIds === null ? await sentLater(collections, known, spent) : [];
+      return compareWallets({ payments: known, laterIds, walletOf, unitsPerCent, spent, pockets });
     } catch (error) {
       return unreadChain("wallets", error);
     }
   },
 };
 
+/** Ids of payments that were sent after the payments were read: the chain has their hashes alone. */
+async function sentLater(
+  { chainTransactions }: Pick<RailCollections, "chainTransactions">,
+  payments: readonly PaymentEntry[],
+  spent: readonly SpentEvent[],
+): Promise<readonly string[]> {
+  const known = new Set(payments.map(({ id }) => keccak256(toBytes(id))));
+  const wallets = new Set(spent.flatMap(({ id, wallet }) => (known.has(id) ? [] : [wallet])));
+  const recorded = await chainTransactions
+    .find({ wallet: { $in: [...wallets] } })
+    .project<{ _id: string }>({ _id: 1 })
+    .toArray();
+  return recorded.flatMap(({ _id }) => paymentOfAttempt(_id) ?? []);
+}
+
 /** Sources of a comparison of wallets with their payments. */
 export interface WalletSources {
   readonly payments: readonly PaymentEntry[];
+  /** Of payments that were read too early to be among them. */
+  readonly laterIds: readonly string[];
   /** The wallet of each agent that has one. */
   readonly walletOf: ReadonlyMap<string, string>;
   readonly spent: readonly SpentEvent[];
@@ -44,6 +59,7 @@ export interface WalletSources {
  * The chain must be read after the payments.
  */
 export function compareWallets({
+  laterIds,
   payments,
   pockets: { pockets, signed },
   spent,
@@ -56,7 +72,8 @@ export function compareWallets({
   const paid = payments.filter(
     ({ id, rail, status }) => SETTLES_ON[rail] === "chain" && status === "approved" && !fromPockets.has(id),
   );
-  const names = new Map(payments.map(({ id }) => [keccak256(toBytes(id)), id]));
+  const ids = [...payments.map(({ id }) => id), ...laterIds];
+  const names = new Map(ids.map((id) => [keccak256(toBytes(id)), id]));
   const paidIds = new Set(paid.map(({ id }) => keccak256(toBytes(id))));
   const findings: RailFinding[] = [];
   for (const { agentId, amountCents, hash, id, to } of paid) {
