@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { type OwnerRequest } from "./owner.ts";
 import { type Answer, codeOf, isPassing } from "./http.ts";
+import { LimitChanges, type Restricted } from "./limit-changes.ts";
 import type { Random } from "../random.ts";
 import type { PayingAgent, Tenant } from "./tenant.ts";
 
@@ -19,7 +20,7 @@ export interface Stopped {
   readonly until: number;
 }
 
-/** An owner's changes while agents pay: pauses, policies, budgets, caps, and one agent's end. */
+/** An owner's changes while agents pay: pauses, policies, budgets, caps, spend limits, restrictions, raises, and one agent's end. */
 export class Changes {
   readonly #tenant: Tenant;
   readonly #brief: PayingAgent;
@@ -27,6 +28,7 @@ export class Changes {
   readonly #stopping = new AbortController();
   readonly #working: Promise<unknown>;
   readonly #stopped: Stopped[];
+  readonly #limits: LimitChanges;
   readonly #pausing = new Set<string>();
   /** Time until which an unanswered request to resume an agent may still take effect. */
   readonly #lateResumes: Map<string, number>;
@@ -36,6 +38,7 @@ export class Changes {
     this.#tenant = tenant;
     this.#brief = brief;
     this.#random = random;
+    this.#limits = new LimitChanges(tenant, random.fork("limits"), known.restricted);
     this.#stopped = known.stopped;
     this.#lateResumes = known.lateResumes;
     this.#working = Promise.all([this.#change(), this.#archive(brief)]);
@@ -56,6 +59,10 @@ export class Changes {
       () => this.#pauseAndResume(this.#anyAgent().id, random.between(0, PAUSED_MAX_MS)),
       () => this.#changePolicy(),
       () => this.#replaceBudgets(),
+      () => this.#limits.restrict(),
+      () => this.#limits.askForRaise(),
+      () => this.#limits.askForRaise(),
+      () => this.#limits.decideRaise(),
       () =>
         this.#tenant.changeCaps({
           team: random.between(1_000, 6_000),
@@ -128,6 +135,7 @@ export class Changes {
         { autoApprovalThresholdCents: random.pick([null, 200, 600]) },
         { perTransactionLimitCents: random.pick([null, 700]) },
         { dailySpendLimitCents: random.pick([null, budgetCents]) },
+        { spendLimits: this.#tenant.newSpendLimits(id, random) },
       ]),
     };
     await this.#tenant.owner.ask({ method: "PATCH", path, body });
@@ -144,7 +152,8 @@ export class Changes {
       const most = agent?.isChanged === true ? agent.budgetCents : null;
       return { agentId, budgetCents: most === null ? budgetCents : random.between(most / 2, most) };
     });
-    const body = { version: known.version, capCents: known.capCents, agents };
+    const spendLimits = this.#tenant.newSpendLimits(teamId, random);
+    const body = { version: known.version, capCents: known.capCents, agents, spendLimits };
     await this.#tenant.owner.ask({ method: "PUT", path: `/v1/teams/${teamId}/budget`, body });
   }
 
@@ -170,6 +179,7 @@ export class Changes {
 
 /** Of a run, over all its rounds. */
 export interface KnownStops {
+  readonly restricted: Restricted[];
   readonly stopped: Stopped[];
   readonly lateResumes: Map<string, number>;
 }

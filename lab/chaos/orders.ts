@@ -9,7 +9,7 @@ export const RECIPIENTS = [
   "0x90F79bf6EB2c4f870365E785982E1f101E93b906",
 ] as const;
 
-const MERCHANTS = ["Paper & Pens", "Cloud Hosting", "Conference Inc"] as const;
+export const MERCHANTS = ["Paper & Pens", "Cloud Hosting", "Conference Inc"] as const;
 /** Merchants at which the sandbox processor behaves specially. */
 const ODD_MERCHANTS = ["sandbox-flaky", "sandbox-decline", "sandbox-partial", "sandbox-over"] as const;
 /**

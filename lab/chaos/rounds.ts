@@ -7,6 +7,7 @@ import { Reader, type Scope } from "./audit/reader.ts";
 import { Changes, type KnownStops, resumeAll } from "./changes.ts";
 import { ForeignSender } from "./foreign.ts";
 import { Service } from "./http.ts";
+import { finishRaises } from "./limit-changes.ts";
 import { finish, Load } from "./load.ts";
 import { longestGapMs, type RoundResult, roundText, type RunResult, type Usage } from "./report.ts";
 import { Shop } from "./shop.ts";
@@ -77,7 +78,7 @@ class Rounds {
   readonly #tickets: Tickets;
   readonly #foreign: ForeignSender;
   readonly #tenants: Tenant[] = [];
-  readonly #stops: KnownStops = { stopped: [], lateResumes: new Map() };
+  readonly #stops: KnownStops = { stopped: [], restricted: [], lateResumes: new Map() };
   /** Oddities and endings that rounds have reported already. */
   readonly #reported = new Set<string>();
 
@@ -223,7 +224,7 @@ class Rounds {
     const late: string[] = [];
     try {
       await untilNothingIsMissing("the service comes to rest", SETTLED_MS, async () => {
-        for (const tenant of tenants) await resumeAll(tenant);
+        for (const tenant of tenants) await Promise.all([resumeAll(tenant), finishRaises(tenant)]);
         const unanswered = await finish(this.#tickets);
         if (unanswered > 0) return `${String(unanswered)} payments have no answer`;
         return this.#shop.unsettled() ?? (await reader.unfinished(scope)) ?? aging.unremoved();
@@ -260,6 +261,8 @@ class Rounds {
       ),
       agents,
       stopped: this.#stops.stopped.filter(({ agentId }) => ids.has(agentId)),
+      restricted: this.#stops.restricted.filter(({ agentIds }) => agentIds.some((id) => ids.has(id))),
+      spendLimits: tenants.flatMap(({ spendLimits }) => spendLimits),
       tickets: this.#tickets.all.filter(({ order }) => ids.has(order.agent.id)),
       receiptsMax,
       shop: this.#shop.payTo,

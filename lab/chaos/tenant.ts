@@ -3,6 +3,7 @@ import { createOrganization } from "../../server/admin/create-organization.ts";
 import { Service } from "./http.ts";
 import type { Letterbox, Letters } from "./letterbox.ts";
 import { Owner, PASSWORD } from "./owner.ts";
+import type { Random } from "../random.ts";
 import type { Site } from "./site.ts";
 
 const SET_UP_TRIES_MAX = 60;
@@ -72,6 +73,20 @@ const PLAIN_MIN_CENTS = 1_000_000;
 const TEAM_MARGIN_CENTS = 8_000;
 const PROJECT_MARGIN_CENTS = 14_000;
 
+/** Amounts that periods' spend limits are set to at the most; agents come near them after a few rounds. */
+const AGENT_PERIOD_CENTS = 12_000;
+const TEAM_PERIOD_CENTS = 60_000;
+/** Always limited, so that all spending counts against the highest amount that was set. */
+export const LIMITED_PERIOD = "year";
+const OTHER_PERIODS = ["day", "week", "month", "quarter"] as const;
+
+/** The highest amount that a period's limit of an agent or a team was ever set to. */
+export interface SpendLimitOver {
+  readonly of: string;
+  readonly limit: typeof LIMITED_PERIOD | (typeof OTHER_PERIODS)[number];
+  readonly mostCents: number;
+}
+
 /** The highest that a cap may have been since all of its usage fitted, with the team (null: all agents) that it is over. */
 export interface CapOver {
   readonly teamId: string | null;
@@ -103,6 +118,7 @@ export class Tenant {
   readonly #teamIds: string[];
   /** Its endpoint for everything that happens, which is older than its agents. */
   letters: readonly Letters[] = [];
+  #spendLimits: SpendLimitOver[] = [];
   /** Caps in force. */
   caps: readonly CapOver[] = [];
 
@@ -137,6 +153,27 @@ export class Tenant {
     tenant.#teamIds.push(team.parse(made).team.id);
     for (const [index, character] of CHARACTERS.entries()) await tenant.#createAgent(character, index);
     return tenant;
+  }
+
+  get spendLimits(): readonly SpendLimitOver[] {
+    return this.#spendLimits;
+  }
+
+  /** Other spend limits for an agent or a team, noted before they are sent. */
+  newSpendLimits(of: string, random: Random) {
+    const most = this.#teamIds.includes(of) ? TEAM_PERIOD_CENTS : AGENT_PERIOD_CENTS;
+    const periods: readonly SpendLimitOver["limit"][] = random.chance(0.5)
+      ? [LIMITED_PERIOD]
+      : [random.pick(OTHER_PERIODS), LIMITED_PERIOD];
+    const limits = periods.map((period) => ({ period, limitCents: random.between(most / 4, most) }));
+    for (const { limitCents, period } of limits) this.#note(of, period, limitCents);
+    return limits;
+  }
+
+  #note(of: string, limit: SpendLimitOver["limit"], cents: number): void {
+    const isSame = (each: SpendLimitOver): boolean => each.of === of && each.limit === limit;
+    const mostCents = Math.max(cents, this.#spendLimits.find(isSame)?.mostCents ?? 0);
+    this.#spendLimits = [...this.#spendLimits.filter((each) => !isSame(each)), { of, limit, mostCents }];
   }
 
   /** All its agents, past ones too. */
@@ -215,7 +252,8 @@ export class Tenant {
   async #createAgent(character: Character, number: number): Promise<PayingAgent> {
     const { autoApprovalThresholdCents, budgetCents, fundedCents, isChanged = false, name } = character;
     const teamId = this.#teamIds[number % this.#teamIds.length] ?? "";
-    const body = { name, teamId, budgetCents, autoApprovalThresholdCents };
+    const spendLimits = isChanged ? [{ period: LIMITED_PERIOD, limitCents: AGENT_PERIOD_CENTS }] : [];
+    const body = { name, teamId, budgetCents, autoApprovalThresholdCents, spendLimits };
     const path = "/v1/agents";
     const answer = await this.owner.do(`creating agent "${name}"`, { method: "POST", path, body });
     const { agent, apiKey } = createdAgent.parse(answer);
@@ -240,6 +278,7 @@ export class Tenant {
       isChanged,
       isBrief: character === BRIEF,
     };
+    if (isChanged) this.#note(agent.id, LIMITED_PERIOD, AGENT_PERIOD_CENTS);
     this.#agents.push(created);
     return created;
   }

@@ -13,6 +13,10 @@ import { paymentIn } from "../../src/store/records.ts";
 import { deliveryView } from "../../src/webhooks/views.ts";
 import { auditEntryView, approvalView, transactionView } from "../../src/views/views.ts";
 import { RAIL_FOLDERS } from "../../src/rails/rails.ts";
+import { comparedPayment } from "../../src/domain/rules/checks.ts";
+import { flaggedThen, forbiddenCode } from "../../src/domain/rules/explained.ts";
+import { RESTRICTED_LEVELS } from "../../src/domain/rules/restrictions.ts";
+import { PastRulesReader } from "./past-rules.ts";
 import type { HandlerDependencies } from "./dependencies.ts";
 import { paymentCardView } from "./payments.ts";
 import type { Handlers } from "./types.ts";
@@ -39,7 +43,9 @@ const decided = z.object({
     .nullable()
     .optional(),
   rulesVersions: z.object({ project: version, team: version, agent: version }).optional(),
+  wouldHaveFlagged: z.array(z.string()).default([]),
 });
+type Decided = z.output<typeof decided>;
 
 /** Assembles everything known of one payment from the places where each part is kept. */
 export function transactionStoryHandlers({
@@ -51,6 +57,7 @@ export function transactionStoryHandlers({
   },
 }: HandlerDependencies): Pick<Handlers, "getTransactionExplanation" | "getTransactionStory"> {
   const { auditLog, events } = collections;
+  const pastRules = new PastRulesReader(collections, auditSeal);
 
   /** Event ids are derived from the payment's. */
   const eventsOf = ({ approval, transaction }: PaymentRecords): Promise<EventDocument[]> =>
@@ -124,7 +131,39 @@ export function transactionStoryHandlers({
     const policy = decision?.policyVersion ?? null;
     const versions = { ...(decision?.rulesVersions ?? NO_RULES), policy };
     const card = paymentCardView(transaction, baseUrl);
-    return { story, card, limits: decision?.limits ?? null, versions };
+    const inForce =
+      decision === null || !seesRules(principal) ? NOT_SHOWN : await inForceOver(target, decision);
+    return { story, card, limits: decision?.limits ?? null, versions, ...inForce };
+  }
+
+  /** Rules and restrictions that a payment was judged by, the project's first. */
+  async function inForceOver(transaction: TransactionDocument, decision: Decided) {
+    const { agentId, organizationId, projectId, teamId } = transaction;
+    const ids = { project: projectId, team: teamId, agent: agentId };
+    const versions = decision.rulesVersions ?? NO_RULES;
+    const found = await Promise.all(
+      EXPLAINED_LEVELS.map(async (level) => {
+        const revision = versions[level];
+        if (revision === null) return { level, rules: [], restrictions: null };
+        const then = await pastRules.at({ level, id: ids[level], organizationId }, revision);
+        return then && { level, ...then };
+      }),
+    );
+    const levels = found.filter((each) => each !== null);
+    if (levels.length < found.length) return NOT_SHOWN;
+    const { amountMc } = transaction.ledgerState;
+    const payment = comparedPayment({ ...transaction, amountMc });
+    const all = levels.flatMap(({ rules }) => rules);
+    return {
+      rules: levels.flatMap(({ level, rules }) =>
+        rules.map((rule) => ({ level, rule, flagged: flaggedThen(rule, all, payment, decision) })),
+      ),
+      restrictions: levels.flatMap(({ level, restrictions }) =>
+        restrictions === null
+          ? []
+          : [{ level, restrictions, forbidden: forbiddenCode(restrictions, payment) }],
+      ),
+    };
   }
 
   return {
@@ -140,8 +179,11 @@ export function transactionStoryHandlers({
 }
 
 const NO_RULES = { project: null, team: null, agent: null };
+const EXPLAINED_LEVELS = RESTRICTED_LEVELS.toReversed();
+/** Rules and restrictions are not recorded, or the caller may not read them. */
+const NOT_SHOWN = { rules: null, restrictions: null };
 
-const decidedView = ({ flaggedByRuleTypes, outcome, policyVersion }: z.output<typeof decided>) => ({
+const decidedView = ({ flaggedByRuleTypes, outcome, policyVersion }: Decided) => ({
   outcome,
   policyVersion,
   flaggedByRuleTypes,
@@ -151,6 +193,9 @@ interface PaymentRecords {
   readonly approval: ApprovalDocument | null;
   readonly transaction: TransactionDocument;
 }
+
+/** Whether the caller may read rules and restrictions of every level, which takes several scopes of a key. */
+const seesRules = (principal: ManagementPrincipal): boolean => principal.type === "session";
 
 /** Whether the caller may read webhooks and the audit log. */
 const isAdmin = (principal: ManagementPrincipal): boolean =>

@@ -194,10 +194,12 @@ export const rulesAsSent = referred(atMost(RULES_MAX, sentRule), { instead: show
   })
   .meta({ description: `Types and their params: ${paramsByType}.` });
 
+export const approvalRule = ruleOf({ id: z.string(), enabled: z.boolean(), name: "Rule" }, window);
+
 /** The current rules of a project or team. */
 export const approvalRules = z
   .strictObject({
-    rules: z.array(ruleOf({ id: z.string(), enabled: z.boolean(), name: "Rule" }, window)),
+    rules: z.array(approvalRule),
     version,
   })
   .meta({ id: "ApprovalRules" });

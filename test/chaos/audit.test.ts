@@ -5,6 +5,7 @@ import type { PocketEvent } from "../../src/rails/pocket/reconcile.ts";
 import type { SpentEvent } from "../../src/rails/wallet/spent-events.ts";
 import type { Books, RecordEntry, TransactionEntry } from "../../lab/chaos/audit/books.ts";
 import { capturedInFull } from "../../src/domain/ledger/books.ts";
+import type { Increase } from "../../src/domain/ledger/increases.ts";
 import { mcOf } from "../../src/domain/money.ts";
 import type { CardLedgerDocument } from "../../src/rails/card/network-books.ts";
 import { compare } from "../../lab/chaos/audit/compare.ts";
@@ -49,6 +50,7 @@ const transaction = (change: Partial<TransactionEntry>): TransactionEntry => ({
   isOnCard: false,
   hash: null,
   createdAt: new Date("2027-01-15T08:00:00.000Z"),
+  approvedAt: null,
   projectId: "project-1",
   teamId: "team-1",
   ...change,
@@ -157,6 +159,29 @@ const cap = { capCents: 300, version: 2 };
 const level = { projectId: "project-1", teamId: "team-1", cap, recordedCap: cap, totals };
 const archived = { ...record, state: "archived", keyId: null } as const;
 
+const yearOf = (used: number, value = 300) => [{ level: "agent", limit: "year", value, used }] as const;
+const decision = { id: card.id, outcome: "approved", amountCents: 100, limits: yearOf(200) } as const;
+const raise = {
+  id: "raise-1",
+  agentId: agent.id,
+  teamId: "team-1",
+  projectId: "project-1",
+  status: "granted",
+  raised: [{ level: "agent", limit: "year", fromCents: 250, toCents: 300, endsAt: null }],
+} as const;
+const increase: Increase = { id: raise.id, limit: "year", cents: 50, endsAt: 1 };
+const increased = (...increases: readonly Increase[]): Partial<Books> => ({
+  accounts: [{ ...account, policy: { ...account.policy, increases } }],
+  records: [{ ...record, policy: { ...record.policy, increases } }],
+});
+const restricted = {
+  agentIds: [agent.id],
+  never: [card.to],
+  onlyRail: null,
+  from: card.createdAt.getTime() - 1,
+  until: card.createdAt.getTime() + 1,
+};
+
 const recordedSpend = { purpose: "spend/txn_wallet/1", nonce: 0, hash: "0xaa", isReplaced: false } as const;
 
 const good: Books = {
@@ -170,6 +195,10 @@ const good: Books = {
   levels: [level],
   caps: [{ projectId: "project-1", teamId: "team-1", capCents: 300 }],
   stopped: [],
+  restricted: [],
+  spendLimits: [{ of: agent.id, limit: "year", mostCents: 250 }],
+  decisions: [decision],
+  raises: [raise],
   approvals: [held],
   delivered: [delivered],
   chain: {
@@ -276,6 +305,21 @@ const WRONG: Readonly<Record<string, Partial<Books>>> = {
   "a payment that was decided while its agent was paused": {
     stopped: [{ agentId: agent.id, from: card.createdAt.getTime() - 1, until: card.createdAt.getTime() + 1 }],
   },
+  "a decision above a period's limit": { decisions: [{ ...decision, limits: yearOf(201) }] },
+  "a limit above what its owner set and raises added": {
+    decisions: [{ ...decision, limits: yearOf(0, 301) }],
+  },
+  "spending in a period above its limit": { raises: [{ ...raise, status: "refused" }], decisions: [] },
+  "a raise that was granted twice": increased(increase, increase),
+  "an increase that nobody granted": increased({ ...increase, cents: 51 }),
+  "a payment that restrictions in force forbade": { restricted: [restricted] },
+  "a payment on a rail that restrictions in force forbade": {
+    restricted: [{ ...restricted, never: [], onlyRail: "card" }],
+  },
+  "an approval that restrictions in force forbade": {
+    restricted: [{ ...restricted, from: 1, until: 3 }],
+    transactions: [{ ...card, approvedAt: new Date(2) }, wallet],
+  },
   "a budget that was passed": { agents: [{ ...agent, budgetCents: 299 }] },
   "a payment that was answered and is not there": { transactions: [wallet], cardLedger: [] },
   "an unrequested payment": { tickets: [ticketOf(card)] },
@@ -314,6 +358,11 @@ const WRONG: Readonly<Record<string, Partial<Books>>> = {
 describe("the audit of the chaos run", () => {
   it("finds nothing in books that agree", () => {
     expect(compare(good)).to.deep.equal([]);
+  });
+
+  it("finds nothing in a granted increase, nor in a payment after restrictions were lifted", () => {
+    const lifted = { ...restricted, from: 1, until: 2 };
+    expect(compare({ ...good, ...increased(increase), restricted: [lifted] })).to.deep.equal([]);
   });
 
   it("finds nothing in a purchase that its pocket has paid once", () => {

@@ -1,5 +1,18 @@
 import { expect } from "chai";
-import { demote, elevate, newEndpoint, newWorld, until, type World } from "../support/world.ts";
+import { restricting } from "../support/restrictions.ts";
+import {
+  demote,
+  elevate,
+  newEndpoint,
+  newWorld,
+  organizationKey,
+  until,
+  type World,
+} from "../support/world.ts";
+
+const above = (amountCents: number) => ({ type: "amount_above", params: { amountCents } });
+const forbidding = (name: string, version = 1) =>
+  restricting({ recipients: { only: null, never: [name] } }, version);
 
 describe("a transaction's story", () => {
   let world: World;
@@ -120,6 +133,46 @@ describe("a transaction's story", () => {
       ["captured", 1_000],
       ["refunded", 250],
     ]);
+  });
+
+  it("explains a payment by the rules and restrictions of its time, whatever replaced them since", async () => {
+    const { token } = world;
+    const { projectId, teamId } = world.organization;
+    const agent = await world.agent();
+    await elevate(world);
+    const rules = [above(50), above(5_000), { type: "velocity", params: { count: 9, windowSeconds: 60 } }];
+    const level = { token, id: projectId };
+    await world.api.ok("setProjectApprovalRules", 200, { ...level, body: { rules, version: 1 } });
+    await world.api.ok("setTeamRestrictions", 200, { token, id: teamId, body: forbidding("Evil") });
+    const held = await agent.hold();
+    const denied = (await agent.pay({ merchant: "EVIL" })).transaction.id;
+    await world.api.ok("setTeamRestrictions", 200, { token, id: teamId, body: forbidding("Other", 2) });
+    await world.api.ok("setProjectRestrictions", 200, { ...level, body: forbidding("Other") });
+    await world.api.ok("setProjectApprovalRules", 200, { ...level, body: { rules: [], version: 2 } });
+    const explained = async (id: string, as = token) => {
+      await onceTold(id, 1);
+      return world.api.ok("getTransactionExplanation", 200, { token: as, id });
+    };
+    const ofHeld = await explained(held.transactionId);
+    const flags = ofHeld.rules?.map(({ flagged, level: of, rule: { params, type } }) => [
+      of,
+      type,
+      params,
+      flagged,
+    ]);
+    expect(flags).to.deep.equal([
+      ["project", "amount_above", { amountCents: 50 }, true],
+      ["project", "amount_above", { amountCents: 5_000 }, false],
+      ["project", "velocity", { count: 9, windowSeconds: 60 }, false],
+    ]);
+    const evil = { level: "team", restrictions: forbidding("Evil", 2) };
+    expect(ofHeld.restrictions).to.deep.equal([{ ...evil, forbidden: null }]);
+    const ofDenied = await explained(denied);
+    expect(ofDenied.rules?.map(({ flagged }) => flagged)).to.deep.equal([null, null, null]);
+    expect(ofDenied.restrictions).to.deep.equal([{ ...evil, forbidden: "RECIPIENT_NOT_ALLOWED" }]);
+    const key = await organizationKey(world, { scopes: ["agents:read"] });
+    const { restrictions, rules: read } = await explained(denied, key.token);
+    expect([read, restrictions]).to.deep.equal([null, null]);
   });
 
   it("members read everything of it but deliveries and the audit log", async () => {

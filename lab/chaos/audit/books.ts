@@ -8,7 +8,10 @@ import type { CardLedgerDocument } from "../../../src/rails/card/network-books.t
 import type { Cap, Totals } from "../../../src/domain/ledger/state.ts";
 import type { Stopped } from "../changes.ts";
 import type { ForeignTransaction } from "../foreign.ts";
-import type { CapOver, PayingAgent } from "../tenant.ts";
+import type { LimitThen } from "../../../src/domain/ledger/measures.ts";
+import type { RaiseRequestDocument } from "../../../src/store/raise-documents.ts";
+import type { Restricted } from "../limit-changes.ts";
+import type { CapOver, PayingAgent, SpendLimitOver } from "../tenant.ts";
 import type { Ticket } from "../tickets.ts";
 import type { ApprovalEntry, Arrival, DeliveryEntry } from "./delivered.ts";
 
@@ -32,7 +35,32 @@ export interface Books {
   readonly caps: readonly (CapOver & { readonly projectId: string })[];
   /** When agents could not pay. */
   readonly stopped: readonly Stopped[];
+  readonly restricted: readonly Restricted[];
+  /** The highest amounts that periods' limits were ever set to. */
+  readonly spendLimits: readonly SpendLimitOver[];
+  readonly decisions: readonly DecisionEntry[];
+  readonly raises: readonly RaiseEntry[];
   readonly delivered: readonly DeliveredToEndpoint[];
+}
+
+/** A payment's first decision, as the audit log has it: with all limits of its agent, team and project. */
+export interface DecisionEntry {
+  readonly id: string;
+  readonly outcome: string;
+  readonly amountCents: number;
+  readonly limits: readonly {
+    readonly level: LimitThen[0];
+    readonly limit: LimitThen[1];
+    readonly value: number;
+    readonly used: number;
+  }[];
+}
+
+export interface RaiseEntry extends Pick<
+  RaiseRequestDocument,
+  "agentId" | "teamId" | "projectId" | "status" | "raised"
+> {
+  readonly id: string;
 }
 
 /** A payment's record, with what tells whether every decision is there. */
@@ -43,6 +71,8 @@ export interface TransactionEntry extends PaymentEntry {
   readonly requestedCents: number;
   readonly breach: readonly ShownBreach[] | null;
   readonly createdAt: Date;
+  /** Time of a person's approval; null: there was none, or it failed. */
+  readonly approvedAt: Date | null;
   readonly projectId: string;
   readonly teamId: string;
 }

@@ -14,6 +14,8 @@ import {
   type TransactionEntry,
   usedNonces,
 } from "./books.ts";
+import { LIMITED_PERIOD } from "../tenant.ts";
+import { compareDecisions, compareIncreases, compareRestricted, raisedCents } from "./limits.ts";
 import { changesIn, compareDelivered, expectedStates } from "./delivered.ts";
 
 /** Units of the sandbox's token (6 decimals) in a cent. */
@@ -41,6 +43,10 @@ export const compare = (books: Books): readonly string[] => [
   ...compareLevels(books),
   ...compareCaps(books),
   ...compareStopped(books),
+  ...compareRestricted(books),
+  ...compareSpendLimits(books),
+  ...compareDecisions(books),
+  ...compareIncreases(books),
   ...compareBalances(books),
   ...compareNonces(books),
   ...books.delivered.flatMap((delivered) => compareWebhooks(books, delivered)),
@@ -86,8 +92,12 @@ const FAILS_AN_APPROVAL: readonly (string | null)[] = [
   "PER_TRANSACTION_LIMIT_EXCEEDED",
   "BUDGET_EXCEEDED",
   "DAILY_SPEND_LIMIT_EXCEEDED",
+  "SPEND_LIMIT_EXCEEDED",
   "TEAM_CAP_EXCEEDED",
+  "TEAM_SPEND_LIMIT_EXCEEDED",
   "PROJECT_CAP_EXCEEDED",
+  "RAIL_NOT_ALLOWED",
+  "RECIPIENT_NOT_ALLOWED",
 ];
 
 /** Statuses that this load can lead to; anything else is a payment that was wrongly refused, or never ended. */
@@ -137,7 +147,8 @@ const forcedIn = (
     .reduce((sum, { overCents }) => sum + overCents, 0);
 
 /** Account, actor, record and payments of an agent say the same; every decision is there; the budget held. */
-function compareAgent({ accounts, actors, records, transactions }: Books, agent: PayingAgent): string[] {
+function compareAgent(books: Books, agent: PayingAgent): string[] {
+  const { accounts, actors, records, transactions } = books;
   const own = transactions.filter(({ agentId }) => agentId === agent.id);
   const spent = spentIn(own);
   const who = `agent "${agent.name}" (${agent.id})`;
@@ -162,8 +173,10 @@ function compareAgent({ accounts, actors, records, transactions }: Books, agent:
     if (account !== undefined && account.sequence !== own.length)
       differences.push(`its account has decided ${String(account.sequence)} of ${String(own.length)}`);
   }
-  if (spent > agent.budgetCents + forcedIn(own, "agent", "budget"))
-    differences.push(`spent ${String(spent)} of a budget of ${String(agent.budgetCents)}`);
+  const budgetCents =
+    agent.budgetCents + raisedCents(books, { level: "agent", limit: "budget", of: agent.id });
+  if (spent > budgetCents + forcedIn(own, "agent", "budget"))
+    differences.push(`spent ${String(spent)} of a budget of ${String(budgetCents)}`);
   const numbers = own.map(({ sequence }) => sequence).toSorted((one, other) => one - other);
   const wrong = numbers.findIndex((number, index) => number !== index + 1);
   if (wrong >= 0) differences.push(`decision ${String(wrong + 1)} is missing, or there twice`);
@@ -220,13 +233,33 @@ const compareLevels = ({ levels, transactions }: Books): string[] =>
   });
 
 /** Checks that spending under a cap fits it. */
-const compareCaps = ({ caps, transactions }: Books): string[] =>
-  caps.flatMap((cap) => {
+const compareCaps = ({ caps, raises, transactions }: Books): string[] =>
+  caps.flatMap((known) => {
+    const raised = raisedCents(
+      { raises },
+      known.teamId === null
+        ? { level: "project", limit: "cap", of: known.projectId }
+        : { level: "team", limit: "cap", of: known.teamId },
+    );
+    const cap = { ...known, capCents: known.capCents + raised };
     const spent = spentIn(transactions.filter(isUnder(cap)));
     const level = cap.teamId === null ? "project" : "team";
     return spent <= cap.capCents + forcedIn(transactions.filter(isUnder(cap)), level, "cap")
       ? []
       : [`${nameOf(cap)}: spent ${String(spent)} under a cap of ${String(cap.capCents)}`];
+  });
+
+/** Checks that spending in limited periods fits the highest limit that was set, with what raises have added. */
+const compareSpendLimits = ({ agents, raises, spendLimits, transactions }: Books): string[] =>
+  spendLimits.flatMap(({ limit, mostCents, of }) => {
+    if (limit !== LIMITED_PERIOD) return [];
+    const level = agents.some(({ id }) => id === of) ? "agent" : "team";
+    const own = transactions.filter((each) => (level === "agent" ? each.agentId : each.teamId) === of);
+    const most = mostCents + raisedCents({ raises }, { level, limit, of }) + forcedIn(own, level, limit);
+    const spent = spentIn(own);
+    return spent <= most
+      ? []
+      : [`${level} ${of}: spent ${String(spent)} of at most ${String(most)} in a ${limit}`];
   });
 
 /** After a pause or an archive was answered nothing is decided but to deny it. */

@@ -2,7 +2,11 @@ import type { AgentDocument, ApprovalDocument } from "../../../src/store/documen
 import { lifecycleOf } from "../../../src/domain/agent/state.ts";
 import type { AgentStateView } from "../../../src/messages/agent.ts";
 import type { AccountSnapshot } from "../../../src/messages/ledger.ts";
-import type { AccountEntry, ActorEntry, RecordEntry } from "./books.ts";
+import { z } from "zod";
+import { BREACH_LEVELS } from "../../../src/domain/ledger/books.ts";
+import { EXPLAINED_LIMITS } from "../../../src/domain/ledger/measures.ts";
+import type { AuditDocument } from "../../../src/store/audit-documents.ts";
+import type { AccountEntry, ActorEntry, DecisionEntry, RecordEntry } from "./books.ts";
 import type { ApprovalEntry } from "./delivered.ts";
 
 /** Records as they are compared. */
@@ -59,3 +63,23 @@ export const recordEntry = ({
   spentCents: record.spentCents,
   reservedCents: record.reservedCents,
 });
+
+const decided = z.object({
+  outcome: z.string(),
+  inputs: z.object({ amountCents: z.number() }),
+  limits: z
+    .array(
+      z.object({
+        level: z.enum(BREACH_LEVELS),
+        limit: z.enum(EXPLAINED_LIMITS),
+        value: z.number(),
+        used: z.number(),
+      }),
+    )
+    .nullable(),
+});
+
+export function decisionEntry({ decision, resource }: AuditDocument): DecisionEntry {
+  const { inputs, limits, outcome } = decided.parse(decision);
+  return { id: resource.id ?? "", outcome, amountCents: inputs.amountCents, limits: limits ?? [] };
+}

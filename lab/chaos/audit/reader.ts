@@ -62,7 +62,9 @@ import {
   usedNonces,
   type WalletEntry,
 } from "./books.ts";
-import { accountEntry, approvalEntry, actorEntry, recordEntry } from "./entries.ts";
+import { auditLogOf } from "../../../src/store/audit-documents.ts";
+import type { RaiseRequestDocument } from "../../../src/store/raise-documents.ts";
+import { accountEntry, approvalEntry, actorEntry, decisionEntry, recordEntry } from "./entries.ts";
 import type { ApprovalEntry } from "./delivered.ts";
 
 const CALL_MS = 10_000;
@@ -85,6 +87,8 @@ export interface Scope {
   readonly projectIds: readonly string[];
   readonly caps: Books["caps"];
   readonly stopped: readonly Stopped[];
+  readonly restricted: Books["restricted"];
+  readonly spendLimits: Books["spendLimits"];
   /** The organizations' endpoints. */
   readonly letters: readonly OwnLetters[];
   /** Maximum number of newest transactions that are looked up in the chain. */
@@ -152,7 +156,9 @@ export class Reader {
     projectIds,
     receiptsMax,
     removed,
+    restricted,
     shop,
+    spendLimits,
     stopped,
     tickets,
   }: Scope): Promise<Books> {
@@ -164,11 +170,15 @@ export class Reader {
     const levels = (
       await pLimit(ACTORS_AT_ONCE).map(projectIds, (projectId) => this.#levels(projectId))
     ).flat();
-    const [transactions, approvals, cardLedger, records, chain] = await Promise.all([
+    const [transactions, approvals, cardLedger, records, decided, raises, chain] = await Promise.all([
       this.#db.collection<TransactionDocument>("transactions").find(of).toArray(),
       this.#db.collection<ApprovalDocument>("approvals").find(of).toArray(),
       this.#db.collection<CardLedgerDocument>("sandbox_card_ledger").find(of).toArray(),
       this.#db.collection<AgentDocument>("agents").find(of).toArray(),
+      auditLogOf(this.#db)
+        .find({ ...of, action: "decidePayment" })
+        .toArray(),
+      this.#db.collection<RaiseRequestDocument>("raise_requests").find(of).toArray(),
       this.#chainBooks(agents, { receiptsMax, foreign, shop }),
     ]);
     return {
@@ -177,6 +187,10 @@ export class Reader {
       chain,
       caps,
       stopped,
+      restricted,
+      spendLimits,
+      decisions: decided.map(decisionEntry),
+      raises: raises.map(({ _id: id, ...raise }) => ({ id, ...raise })),
       accounts: accounts.map(accountEntry),
       actors: actors.map(actorEntry),
       levels,
@@ -184,6 +198,7 @@ export class Reader {
         ...transaction,
         ...paymentEntry(transaction),
         requestedCents: recordedAmounts(transaction).requestedCents,
+        approvedAt: transaction.approvalId === null ? null : (transaction.ledgerState.windowAt ?? null),
       })),
       approvals: withRemoved(approvals.map(approvalEntry), removed, agents),
       delivered: await pLimit(ACTORS_AT_ONCE).map(letters, (each) => this.#delivered(each, records)),
@@ -226,6 +241,10 @@ export class Reader {
     ).flat();
     const unrecorded = levels.filter(({ cap, recordedCap }) => recordedCap.version < cap.version);
     if (unrecorded.length > 0) return `${String(unrecorded.length)} budgets' records are behind their ledger`;
+    const granting = await this.#db
+      .collection<RaiseRequestDocument>("raise_requests")
+      .countDocuments({ ...of, status: "pending", decision: { $ne: null } });
+    if (granting > 0) return `${String(granting)} raises are granted and not recorded`;
     const actors = await this.#actors(agents);
     const statusOf = new Map(accounts.map(({ agentId, status }) => [agentId, status]));
     const untold = actors

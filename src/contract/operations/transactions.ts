@@ -1,7 +1,9 @@
 import { BREACH_LEVELS, NETWORK_ENTRIES } from "../../domain/ledger/books.ts";
 import { z } from "zod";
 import { EXPLAINED_LIMITS } from "../../domain/ledger/measures.ts";
+import { RESTRICTED_LEVELS, RESTRICTION_CODES } from "../../domain/rules/restrictions.ts";
 import { reads } from "../access.ts";
+import { approvalRule } from "../approval-rules.ts";
 import { define } from "../define.ts";
 import {
   agentFilter,
@@ -23,6 +25,7 @@ import {
   transaction,
   transactionStatus,
 } from "../records.ts";
+import { restrictions } from "../restrictions.ts";
 import { timezone } from "../timezone.ts";
 import { managementTool } from "../tools.ts";
 import { delivery, eventType } from "./webhooks.ts";
@@ -241,12 +244,14 @@ const story = z.strictObject({
 });
 
 const version = z.int().nullable();
+const ruledLevel = z.enum(RESTRICTED_LEVELS);
 
 export const getTransactionExplanation = define({
   summary: "Read why a payment was decided as it was",
   description:
     "The payment's history, and what it was decided by: each limit of its agent, team and project with its value and its use just " +
-    "before the payment, and the versions of policy, rules and restrictions. Deliveries and audit entries are for owners and admins.",
+    "before the payment, the rules and restrictions of that time, and the versions of all. Deliveries and audit entries are for " +
+    "owners and admins, rules and restrictions for sessions.",
   tag: "Transactions",
   access: reads("agents:read", "transaction"),
   rate: "standard",
@@ -269,6 +274,41 @@ export const getTransactionExplanation = define({
       )
       .nullable()
       .meta({ description: "The agent's first, then its team's and its project's; null: not recorded." }),
+    rules: z
+      .array(
+        z
+          .strictObject({
+            level: ruledLevel,
+            rule: approvalRule,
+            flagged: z.boolean().nullable().meta({
+              description:
+                "Whether it flagged the payment, or would have in the shadow; null: not judged, or not known which of several did.",
+            }),
+          })
+          .meta({ title: "RuleThen" }),
+      )
+      .nullable()
+      .meta({
+        description: "The project's, then its team's; null: not recorded, or the caller may not read them.",
+      }),
+    restrictions: z
+      .array(
+        z
+          .strictObject({
+            level: ruledLevel,
+            restrictions,
+            forbidden: z
+              .enum(RESTRICTION_CODES)
+              .nullable()
+              .meta({ description: "The code by which they forbade the payment; null: they allowed it." }),
+          })
+          .meta({ title: "RestrictionsThen" }),
+      )
+      .nullable()
+      .meta({
+        description:
+          "The project's, the team's and the agent's; null: not recorded, or the caller may not read them.",
+      }),
     versions: z
       .strictObject({
         policy: version.meta({ description: "The agent's budget policy." }),

@@ -47,7 +47,7 @@ export function pay(draft: Draft, command: CommandOf<"pay">): LedgerReply {
   const standing = draft.isSilent ? null : standingLimits(ledger, account, draft.bounds, now);
   const decided = decisionOf(draft, account, command, assessment, standing);
   const decision = withThresholds(draft, account, request, decided, standing);
-  const duplicate = possibleDuplicate(ledger, account, request.fingerprint, now);
+  const duplicate = draft.isSilent ? null : possibleDuplicate(ledger, account, request.fingerprint, now);
   const payment = decidedPayment(request, decision);
   draft.add(
     account,

@@ -81,12 +81,12 @@ export interface SpendLimitUse extends SpendLimit {
 export function usesOf(set: SpendLimits, windows: Windows, bounds: WindowBounds): readonly SpendLimitUse[] {
   const { spendLimits = [] } = set;
   if (spendLimits.length === 0) return [];
-  const { mc } = rolled(windows, bounds);
   return PERIODS.flatMap((period, place) => {
     const setCents = spendLimits.find((each) => each.period === period)?.limitCents;
     if (setCents === undefined) return [];
     const limitCents = limitNow(set, period, setCents, bounds.at);
-    const [usedMc = 0, startedAt = 0, resetsAt = 0] = [mc[place], bounds.starts[place], bounds.ends[place]];
+    const [startedAt = 0, resetsAt = 0] = [bounds.starts[place], bounds.ends[place]];
+    const usedMc = windows.at >= startedAt ? (windows.mc[place] ?? 0) : 0;
     return [{ period, setCents, limitCents, usedMc, startedAt, resetsAt }];
   });
 }
@@ -100,11 +100,12 @@ export function exceededLimit(
   own: PerPeriod = [],
 ): SpendLimitUse | null {
   if (set.spendLimits === undefined) return null;
-  const ofOthers = usesOf(set, windows, bounds).map((use) => ({
-    ...use,
-    usedMc: use.usedMc - (own[PERIODS.indexOf(use.period)] ?? 0),
-  }));
-  return ofOthers.findLast(({ limitCents, usedMc }) => usedMc + amountMc > mcOf(limitCents)) ?? null;
+  const ofOthers = ({ period, usedMc }: SpendLimitUse): number =>
+    usedMc - (own[PERIODS.indexOf(period)] ?? 0);
+  const exceeded = usesOf(set, windows, bounds).findLast(
+    (use) => ofOthers(use) + amountMc > mcOf(use.limitCents),
+  );
+  return exceeded === undefined ? null : { ...exceeded, usedMc: ofOthers(exceeded) };
 }
 
 /** A limit as set, with its present remainder. Use is rounded up to whole cents. */

@@ -1,5 +1,6 @@
 import { paymentRules, type PaymentRules } from "../rules/checks.ts";
 import { type Forbidden, forbiddenBy } from "../rules/restrictions.ts";
+import type { ReadyRule } from "../rules/rules.ts";
 import { shopNames } from "../rules/shop-hosts.ts";
 import { type PastPayment, payeesOf } from "./past-payment.ts";
 import type { SimulatedAgent, SimulatedLevel, SimulatedProject } from "./simulated.ts";
@@ -10,9 +11,16 @@ interface Ruling {
   readonly forbidden?: Forbidden;
 }
 
+interface RulesOver {
+  readonly enabled: readonly ReadyRule[];
+  /** Whether a rule asks whom an agent has paid before. */
+  readonly asksForPayees: boolean;
+}
+
 /** Rules and restrictions of a simulation, and what they look up in records otherwise. */
 export class Rulings {
   readonly #project: SimulatedProject;
+  readonly #rules = new Map<SimulatedLevel | undefined, RulesOver>();
   /** When the first payment to a payee had settled. */
   readonly #settled = new Map<string, number>();
   /** Time of the newest payment that was not denied, by agent and fingerprint. */
@@ -34,14 +42,25 @@ export class Rulings {
     };
     const forbidden = forbiddenBy(levels, payment);
     if (forbidden !== null) return { forbidden };
-    const enabled = [...this.#project.rules, ...(team?.rules ?? [])];
+    const { asksForPayees, enabled } = this.#rulesOver(team);
     if (enabled.length === 0) return {};
-    const isNewRecipient = payeesOf(past).some((payee) => (this.#settled.get(payee) ?? Infinity) > createdAt);
+    const isNewRecipient =
+      asksForPayees && payeesOf(past).some((payee) => (this.#settled.get(payee) ?? Infinity) > createdAt);
     const findings = { isNewRecipient, offsetsOf: this.#project.offsetsOf };
     const rules = paymentRules(enabled, payment, findings);
     if (rules === undefined) return {};
     const similarAt = this.#newestAlike.get(alike(past));
     return { rules: similarAt === undefined ? rules : { ...rules, similarAt } };
+  }
+
+  /** Rules of the project and of a team. */
+  #rulesOver(team: SimulatedLevel | undefined): RulesOver {
+    const known = this.#rules.get(team);
+    if (known !== undefined) return known;
+    const enabled = [...this.#project.rules, ...(team?.rules ?? [])];
+    const over = { enabled, asksForPayees: enabled.some(({ type }) => type === "new_recipient") };
+    this.#rules.set(team, over);
+    return over;
   }
 
   /** A payment to a payee, by `payeesOf`, has settled. */

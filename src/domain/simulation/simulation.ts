@@ -48,7 +48,7 @@ const BOUNDS = {
   ...NO_BOUNDS_OF_BYTES,
   accounts: Infinity,
   // The simulation remembers like payments itself.
-  closedKeys: 100,
+  closedKeys: 0,
 };
 
 const KEY_ID = "simulated";

@@ -8,7 +8,8 @@ import { entryLabel } from "../../../src/client/audit-actions.ts";
 import type { Output } from "../../../src/client/types.ts";
 import { api } from "../api.ts";
 import { exactMoney, money, number, onTheWall, titled } from "../format.ts";
-import { shortFlagOf } from "../rule-types.tsx";
+import { restrictionSentences } from "../restrictions.ts";
+import { sentenceOfRule, shortFlagOf } from "../rule-types.tsx";
 import { type Transaction, payeeIn } from "../words.ts";
 import { ChargedFacts, ChargedState } from "./charged.tsx";
 import { Fact, Facts, State, Waiting, Written } from "./parts.tsx";
@@ -42,6 +43,7 @@ export function TransactionDrawer({
           <CardOf story={data} />
           <Steps story={data} />
           <Limits story={data} />
+          <Rules story={data} />
           <History story={data} />
         </Stack>
       )}
@@ -248,6 +250,44 @@ function Limits({ story }: { readonly story: Story }): ReactElement | null {
     </section>
   );
 }
+
+/** The rules and restrictions that the payment was judged by. */
+function Rules({ story: { restrictions, rules } }: { readonly story: Story }): ReactElement | null {
+  const judged = rules?.filter(({ rule }) => rule.enabled || rule.shadow === true) ?? [];
+  const all = restrictions ?? [];
+  if (judged.length + all.length === 0) return null;
+  return (
+    <section>
+      <Title order={3} mb="xs">
+        Rules then
+      </Title>
+      <Facts>
+        {all.map(({ forbidden, level, restrictions: lists }) => (
+          <Fact
+            key={level}
+            label={`The ${level}’s restrictions ${forbidden === null ? "allowed it" : "denied it"}`}
+          >
+            <Written text={restrictionSentences(lists, (code) => code).join(" ")} />
+          </Fact>
+        ))}
+        {judged.map(({ flagged, level, rule }) => (
+          <Fact
+            key={rule.id}
+            label={`The ${level}’s rule${rule.enabled ? "" : ", in the shadow,"} ${FLAGGED[String(flagged)]}`}
+          >
+            <Written text={sentenceOfRule({ ...rule, key: rule.id })} />
+          </Fact>
+        ))}
+      </Facts>
+    </section>
+  );
+}
+
+const FLAGGED: Readonly<Record<string, string>> = {
+  true: "flagged it",
+  false: "did not flag it",
+  null: "is not known to have flagged it",
+};
 
 const isCount = (limit: string): boolean => limit === "hourly_velocity" || limit === "daily_velocity";
 

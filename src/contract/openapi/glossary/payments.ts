@@ -31,7 +31,7 @@ export const paymentNotes: Readonly<Record<string, Note>> = {
   creditedCents: cents("What has come back: refunds and won disputes", 0),
   stage: note("How far it has come on its network."),
   breach: note("Limits that the network has exceeded."),
-  level: note("Whose limit."),
+  level: note("Whose limit, rule or restrictions."),
   overCents: cents("How far it was exceeded", 500),
   "Transaction.resource": note("The URL that was paid for; null: none.", null),
   "Transaction.receipt": note("The seller's receipt; null: there is none.", null),
