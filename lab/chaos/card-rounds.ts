@@ -151,7 +151,8 @@ class CardRounds {
       slowestAnswerMs: this.#slowestMs,
       gapMs,
       worstProjectGapMs: gapMs,
-      processorMsPerPayment: null,
+      engineGapMs: null,
+      usage: null,
       settledMs: performance.now() - endedAt,
       differences: [...differences, ...this.#newEndings()],
     };
