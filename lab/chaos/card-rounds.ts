@@ -30,8 +30,7 @@ const SETTLED_MS = 120_000;
 const ROUNDS_PER_TENANT = 5;
 
 const paid = z.object({
-  transaction: z.object({ id: z.string(), status: z.string() }),
-  replayed: z.boolean(),
+  transaction: z.object({ id: z.string() }),
 });
 
 export interface CardRoundsOptions {
@@ -101,6 +100,8 @@ class CardRounds {
   #asked: Asked[] = [];
   /** Of them those that have come to their end as the network has it. */
   readonly #settledIds = new Set<string>();
+  /** Answers that no payment should have. */
+  readonly #oddities: string[] = [];
   readonly #reported = new Set<string>();
 
   constructor(options: CardRoundsOptions) {
@@ -154,7 +155,7 @@ class CardRounds {
       engineGapMs: null,
       usage: null,
       settledMs: performance.now() - endedAt,
-      differences: [...differences, ...this.#newEndings()],
+      differences: [...differences, ...this.#newOddities()],
     };
   }
 
@@ -217,7 +218,14 @@ class CardRounds {
       await sleep(RETRY_MS);
       return;
     }
-    asked.id = paid.parse(answer.status === null ? null : answer.body).transaction.id;
+    const parsed = paid.safeParse(answer.status === null ? null : answer.body);
+    if (!parsed.success) {
+      const oddity = `${asked.key} was answered ${JSON.stringify(answer)}`;
+      if (!this.#oddities.includes(oddity)) this.#oddities.push(oddity);
+      await sleep(RETRY_MS);
+      return;
+    }
+    asked.id = parsed.data.transaction.id;
     this.#answers.push({ agentId, atMs: performance.now() });
   }
 
@@ -297,9 +305,9 @@ class CardRounds {
     return `${id} is pending`;
   }
 
-  #newEndings(): string[] {
+  #newOddities(): string[] {
     const { endings, fatal } = this.#options.site;
-    const fresh = endings.filter((line) => !this.#reported.has(line));
+    const fresh = [...this.#oddities, ...endings].filter((line) => !this.#reported.has(line));
     for (const line of fresh) this.#reported.add(line);
     return fatal === null ? fresh : [...fresh, `an engine stays down: ${fatal}`];
   }
