@@ -57,6 +57,8 @@ const entryOf = ({ request }: Payment, { agentId }: AgentProfile, sent: SendOutc
   hash: sent.status === "settled" ? (sent.onChain?.txHash ?? null) : null,
 });
 
+const unfit = (status: SendOutcome["status"]) => (outcome: SendOutcome) => outcome.status !== status;
+
 /** The suite that every rail passes; each calls it in its own `kit.test.ts`, once for each way in which it pays. */
 export function railKit(name: Rail, open: () => Promise<RailScene>, by = `the ${name} rail`): void {
   describe(by, function () {
@@ -276,7 +278,6 @@ export function railKit(name: Rail, open: () => Promise<RailScene>, by = `the ${
         stopped.map(({ request: { transactionId } }) => ({ transactionId, fence: FENCE })),
       );
       const sent = await Promise.all(payments.map((payment) => send(payment, BEFORE)));
-      const unfit = (status: SendOutcome["status"]) => (outcome: SendOutcome) => outcome.status !== status;
       expect(sent.slice(0, half).filter(unfit("fenced"))).to.deep.equal([]);
       expect(sent.slice(half).filter(unfit("settled"))).to.deep.equal([]);
       const made = await Promise.all(others.map((payment) => scene.timesMade(payment)));
