@@ -9,7 +9,7 @@ const DOCUMENT_TIMEOUT_MS = 2_500;
 /** Documents that are fetched at once: strangers name their addresses. */
 const FETCHES_MAX = 16;
 
-/** Documents that stand in while their hosts are away, so that connected clients go on. */
+/** Documents that stand in while their hosts are away, or strangers' documents take all turns, so that connected clients go on. */
 const KNOWN_DOCUMENTS = { max: 200, ttl: 86_400_000 } as const;
 
 const named = z.looseObject({ client_id: z.string() });
@@ -24,7 +24,7 @@ export function clientDocuments(guard: GuardedFetch): (url: string | URL | Reque
   return async (given) => {
     const url = given instanceof Request ? given.url : String(given);
     const permit = gate.enter();
-    if (permit === null) throw new Error("too many client documents are being fetched");
+    if (permit === null) return documentIn(known.get(url) ?? tooMany());
     try {
       const body = await fetched(guard, url);
       if (body !== null) known.set(url, body);
@@ -33,6 +33,10 @@ export function clientDocuments(guard: GuardedFetch): (url: string | URL | Reque
       permit.release();
     }
   };
+}
+
+function tooMany(): never {
+  throw new Error("too many client documents are being fetched");
 }
 
 /** Null: its host can't be reached, or fails. */
