@@ -39,8 +39,8 @@ export const ANONYMOUS_PER_MINUTE = 100;
 /** Logos per minute and address: a page shows the tiles of a project's 1,000 teams, and browsers keep what they were sent. */
 export const LOGOS_PER_MINUTE = 1_200;
 
-/** Registrations of OAuth clients per minute and address. */
-export const REGISTRATIONS_PER_MINUTE = 10;
+/** Registrations of OAuth clients per minute: each is stored for a day. */
+export const REGISTRATIONS_PER_MINUTE = { address: 10, network: 100 } as const;
 
 /** Limits of a plan per minute and credential. */
 export const PLAN_LIMITS = {
