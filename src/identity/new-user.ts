@@ -5,7 +5,7 @@ import type { UserDocument } from "../store/identity-documents.ts";
 import type { Bound } from "../domain/binding.ts";
 import { normalizeEmail } from "./email.ts";
 import { newUuid } from "./ids.ts";
-import type { Passwords } from "./passwords.ts";
+import { NO_PASSWORD, type Passwords } from "./passwords.ts";
 import type { AccessProofs } from "../secrets/access-proofs.ts";
 
 export interface NewUser {
@@ -21,9 +21,6 @@ export interface NewUser {
   /** Password that `chosenPasswordIssue` has nothing against; null: they sign in by their provider. */
   readonly password: string | null;
 }
-
-/** Equals no hash. */
-const NO_PASSWORD = "";
 
 /** The record of a person who joins; the only place that makes one. */
 export async function newUser(

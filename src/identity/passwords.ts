@@ -9,6 +9,9 @@ import { isGuessable } from "./password-strength.ts";
 export const PASSWORD_MIN_CHARACTERS = 12;
 export const PASSWORD_MAX_BYTES = 1024;
 
+/** Stands for the hash of a person who has no password: equals none. */
+export const NO_PASSWORD = "";
+
 /** Cost of a hash by Argon2id; the memory is in KiB. */
 export interface PasswordCost {
   readonly memoryCost: number;
@@ -93,7 +96,8 @@ export class Passwords {
   /** Whether a password is that of this hash, whatever its salt. Throws `TooMuchWork` as `hash` does. */
   async matches(passwordHash: string, password: string): Promise<boolean> {
     const text = prepare(password);
-    return !isTooLong(text) && (await hashing.run(() => verify(passwordHash, text)));
+    if (passwordHash === NO_PASSWORD || isTooLong(text)) return false;
+    return await hashing.run(() => verify(passwordHash, text));
   }
 }
 
