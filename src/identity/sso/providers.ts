@@ -2,7 +2,7 @@ import { createLocalJWKSet, decodeJwt, errors, type JSONWebKeySet, jwtVerify } f
 import { LRUCache } from "lru-cache";
 import * as client from "openid-client";
 import { z } from "zod";
-import { name } from "../../contract/primitives.ts";
+import { name as personName } from "../../contract/primitives.ts";
 import type { GuardedFetch } from "../../lib/guarded-fetch/guarded-fetch.ts";
 
 const REQUEST_TIMEOUT_MS = 2_500;
@@ -57,7 +57,7 @@ const claimed = z.looseObject({
   email: z.email().max(254).optional().catch(undefined),
   email_verified: z.unknown().optional(),
   hd: z.unknown().optional(),
-  name: z.string().trim().pipe(name).optional().catch(undefined),
+  name: z.string().trim().pipe(personName).optional().catch(undefined),
 });
 
 const GOOGLE = "https://accounts.google.com";
