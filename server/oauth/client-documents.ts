@@ -9,7 +9,7 @@ const DOCUMENT_TIMEOUT_MS = 2_500;
 /** Maximum fetches in flight, since strangers choose the addresses. */
 const FETCHES_MAX = 16;
 
-/** Cache of documents used while their hosts are unreachable, so that connected clients keep working. */
+/** Documents used while their hosts are unreachable, or strangers' documents take all fetches, so that connected clients keep working. */
 const KNOWN_DOCUMENTS = { max: 200, ttl: 86_400_000 } as const;
 
 const named = z.looseObject({ client_id: z.string() });
@@ -24,7 +24,7 @@ export function clientDocuments(guard: GuardedFetch): (url: string | URL | Reque
   return async (given) => {
     const url = given instanceof Request ? given.url : String(given);
     const permit = gate.enter();
-    if (permit === null) throw new Error("too many client documents are being fetched");
+    if (permit === null) return documentIn(known.get(url) ?? tooMany());
     try {
       const body = await fetched(guard, url);
       if (body !== null) known.set(url, body);
@@ -33,6 +33,10 @@ export function clientDocuments(guard: GuardedFetch): (url: string | URL | Reque
       permit.release();
     }
   };
+}
+
+function tooMany(): never {
+  throw new Error("too many client documents are being fetched");
 }
 
 /** Returns the document; null if its host is unreachable or fails. */

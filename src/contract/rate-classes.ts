@@ -39,8 +39,8 @@ export const ANONYMOUS_PER_MINUTE = 100;
 /** Maximum logos per minute and address: a page shows the tiles of a project's 1,000 teams, and browsers cache them. */
 export const LOGOS_PER_MINUTE = 1_200;
 
-/** Maximum registrations of OAuth clients per minute and address. */
-export const REGISTRATIONS_PER_MINUTE = 10;
+/** Maximum registrations of OAuth clients per minute. Each is stored for a day. */
+export const REGISTRATIONS_PER_MINUTE = { address: 10, network: 100 } as const;
 
 /** Requests per minute and credential, by plan. */
 export const PLAN_LIMITS = {

@@ -5,7 +5,7 @@ import type { UserDocument } from "../store/identity-documents.ts";
 import type { Bound } from "../domain/binding.ts";
 import { normalizeEmail } from "./email.ts";
 import { newUuid } from "./ids.ts";
-import type { Passwords } from "./passwords.ts";
+import { NO_PASSWORD, type Passwords } from "./passwords.ts";
 import type { AccessProofs } from "../secrets/access-proofs.ts";
 
 export interface NewUser {
@@ -21,9 +21,6 @@ export interface NewUser {
   /** A password accepted by `chosenPasswordIssue`; null if the person signs in through a provider. */
   readonly password: string | null;
 }
-
-/** Matches no password. */
-const NO_PASSWORD = "";
 
 /** Returns the record of a person who joins. The only place that creates one. */
 export async function newUser(

@@ -9,6 +9,9 @@ import { isGuessable } from "./password-strength.ts";
 export const PASSWORD_MIN_CHARACTERS = 12;
 export const PASSWORD_MAX_BYTES = 1024;
 
+/** Stands for the hash of a person without a password; matches none. */
+export const NO_PASSWORD = "";
+
 /** Cost of an Argon2id hash; memory in KiB. */
 export interface PasswordCost {
   readonly memoryCost: number;
@@ -95,7 +98,8 @@ export class Passwords {
   /** Whether a password matches a hash, whatever its salt. Throws `TooMuchWork` like `hash`. */
   async matches(passwordHash: string, password: string): Promise<boolean> {
     const text = prepare(password);
-    return !isTooLong(text) && (await hashing.run(() => verify(passwordHash, text)));
+    if (passwordHash === NO_PASSWORD || isTooLong(text)) return false;
+    return await hashing.run(() => verify(passwordHash, text));
   }
 }
 

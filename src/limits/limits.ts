@@ -95,8 +95,12 @@ export class Limits {
   }
 
   /** Counts a client that registers itself for OAuth. */
-  ofRegistrations(address: string): Promise<RateLimitStatus> {
-    return this.#take("registrations", `registrations/${address}`, REGISTRATIONS_PER_MINUTE);
+  async ofRegistrations(address: string): Promise<RateLimitStatus> {
+    const take = (name: string, limit: number) => this.#take("registrations", `registrations/${name}`, limit);
+    const ofAddress = await take(address, REGISTRATIONS_PER_MINUTE.address);
+    const network = networkAround(address);
+    if (ofAddress.exceeded || network === null) return ofAddress;
+    return await take(network, REGISTRATIONS_PER_MINUTE.network);
   }
 
   /** Returns the rate limit status of an address, without counting. */

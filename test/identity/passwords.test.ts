@@ -1,7 +1,7 @@
 import { setImmediate as breathe } from "node:timers/promises";
 import { expect } from "chai";
 import { BoundedWork, TooMuchWork } from "../../src/lib/bounded-work.ts";
-import { isSamePassword, passwordIssue, Passwords } from "../../src/identity/passwords.ts";
+import { isSamePassword, NO_PASSWORD, passwordIssue, Passwords } from "../../src/identity/passwords.ts";
 import { testDatabase, type TestDatabase } from "../support/mongo.ts";
 import { times } from "../support/world.ts";
 import { EMAIL, fixture, PASSWORD, refusalOf, type Fixture } from "./support.ts";
@@ -56,6 +56,11 @@ describe("A password", () => {
         expect(isSamePassword(hash, await passwords.hash(EMAIL, password))).to.equal(fits);
       }
       expect(isSamePassword("", hash)).to.equal(false);
+    });
+
+    it("and of a person without one, who signs in elsewhere, none fits", async () => {
+      for (const password of [PASSWORD, ""])
+        expect(await passwords.matches(NO_PASSWORD, password)).to.equal(false);
     });
   });
 });

@@ -12,6 +12,7 @@ import {
   SignJWT,
   UnsecuredJWT,
 } from "jose";
+import { isProvedEmail } from "../../src/identity/sso/providers.ts";
 import { answerAt, LOOPBACK } from "../support/identity-provider.ts";
 import { startTestService, type TestService } from "../support/service.ts";
 import { elevate, newWorld, type World } from "../support/world.ts";
@@ -21,6 +22,8 @@ const CLIENT = {
   clientSecret: "a secret of 32 characters or more, as HMAC wants",
 };
 
+const LOGOUT_EVENT = "http://schemas.openid.net/event/backchannel-logout";
+
 type Claims = Readonly<Record<string, unknown>>;
 
 describe("ID tokens of an identity provider", () => {
@@ -29,6 +32,7 @@ describe("ID tokens of an identity provider", () => {
   let server: Server;
   let issuer: string;
   let keys: { readonly publicKey: CryptoKey; readonly privateKey: CryptoKey };
+  let published: readonly JWK[];
   let domain: string;
   /** The ID token that the provider answers next, by the nonce of the request. */
   let tokenOf: (claims: Claims) => Promise<string>;
@@ -36,7 +40,7 @@ describe("ID tokens of an identity provider", () => {
 
   before(async () => {
     keys = await generateKeyPair("RS256", { extractable: true });
-    const jwk: JWK = { ...(await exportJWK(keys.publicKey)), kid: "provider", alg: "RS256", use: "sig" };
+    published = [await jwkOf(keys.publicKey, "provider")];
     server = createServer((request, response) => {
       const answer = (body: object): void =>
         void response.writeHead(200, { "content-type": "application/json" }).end(JSON.stringify(body));
@@ -50,7 +54,7 @@ describe("ID tokens of an identity provider", () => {
           subject_types_supported: ["public"],
           id_token_signing_alg_values_supported: ["RS256", "HS256", "none"],
         });
-      if (request.url === "/jwks") return answer({ keys: [jwk] });
+      if (request.url === "/jwks") return answer({ keys: published });
       void tokenOf(claims).then((id_token) => answer({ access_token: "x", token_type: "Bearer", id_token }));
     });
     await once(server.listen(0, "127.0.0.1"), "listening");
@@ -92,8 +96,21 @@ describe("ID tokens of an identity provider", () => {
   const refused = async (...of: Parameters<typeof comeBack>) =>
     world.api.refused("finishSso", 401, "SSO_FAILED", await comeBack(...of));
 
-  const signed = (given: Claims, key: CryptoKey | Uint8Array = keys.privateKey, alg = "RS256") =>
-    new SignJWT(given).setProtectedHeader({ alg, kid: "provider" }).sign(key);
+  const signed = (
+    given: Claims,
+    key: CryptoKey | Uint8Array = keys.privateKey,
+    alg = "RS256",
+    kid = "provider",
+  ) => new SignJWT(given).setProtectedHeader({ alg, kid }).sign(key);
+
+  const logout = (change: Claims): Claims => {
+    const events = { [LOGOUT_EVENT]: {} };
+    const iat = Math.floor(Date.now() / 1_000);
+    return { iss: issuer, aud: CLIENT.clientId, iat, events, ...change };
+  };
+  const ended = (logout_token: string) => world.api.ok("endSsoSessions", 204, { body: { logout_token } });
+  const isOver = async (token = ""): Promise<boolean> =>
+    (await world.api.call("listAgents", { token })).status === 401;
 
   it("one that is signed for this client and this request lets its person in", async () => {
     const { user } = await accepted({}, signed);
@@ -130,8 +147,60 @@ describe("ID tokens of an identity provider", () => {
     });
   }
 
+  it("a name or an address that no account could have keeps nobody out", async () => {
+    const sub = randomUUID();
+    const [email, name] = [`${sub}@${domain}`, "x".repeat(101)];
+    const { user } = await accepted({ sub, email, name }, signed);
+    expect(user.name).to.equal(sub);
+    expect((await accepted({ sub, email: "no address", name: "a\u0000b" }, signed)).user.id).to.equal(
+      user.id,
+    );
+  });
+
+  it("a logout token whose issuer or audience is no text is refused as any forged one is", async () => {
+    for (const change of [{ iss: { $gt: "" } }, { aud: [{ $ne: "" }] }, { aud: { $ne: "" } }]) {
+      const logout_token = await signed(logout({ sub: "ada", ...change }));
+      await world.api.refused("endSsoSessions", 401, "SSO_FAILED", { body: { logout_token } });
+    }
+  });
+
+  it("a logout of one session ends those of its person, too, that the provider gave no id", async () => {
+    const { token } = await accepted({}, signed);
+    const other = await accepted({ sid: "another" }, signed);
+    await ended(await signed(logout({ sub: "ada", sid: "unheard of" })));
+    expect([await isOver(token), await isOver(other.token)]).to.deep.equal([true, false]);
+  });
+
+  it("a logout token counts at once where the provider has a new key", async () => {
+    const { token } = await accepted({}, signed);
+    await ended(await signed(logout({ sub: "nobody" })));
+    const { privateKey, publicKey } = await generateKeyPair("RS256", { extractable: true });
+    published = [...published, await jwkOf(publicKey, "next")];
+    await ended(await signed(logout({ sub: "ada" }), privateKey, "RS256", "next"));
+    expect(await isOver(token)).to.equal(true);
+  });
+
   it("an answer that names another issuer is refused, whatever the metadata promises", async () => {
     await refused({}, signed, "https://evil.example.com");
     await accepted({}, signed, issuer);
   });
+});
+
+describe("addresses that an identity provider has verified", () => {
+  it("Google vouches for those of its Workspaces alone; anybody may have had another once", () => {
+    const verified = { email: "ada@corp.example.com", email_verified: true };
+    const google = "https://accounts.google.com";
+    expect(isProvedEmail(google, verified)).to.equal(false);
+    expect(isProvedEmail(google, { ...verified, hd: "" })).to.equal(false);
+    expect(isProvedEmail(google, { ...verified, hd: "corp.example.com" })).to.equal(true);
+    expect(isProvedEmail("https://corp.okta.com", verified)).to.equal(true);
+    expect(isProvedEmail("https://corp.okta.com", { ...verified, email_verified: "true" })).to.equal(false);
+  });
+});
+
+const jwkOf = async (key: CryptoKey, kid: string): Promise<JWK> => ({
+  ...(await exportJWK(key)),
+  kid,
+  alg: "RS256",
+  use: "sig",
 });

@@ -62,7 +62,7 @@ describe("counts", () => {
   }
 
   for (const [where, open] of Object.entries(stores)) {
-    it(`${where}: a /48 of IPv6 has ten times an address's sign-ins, however many it holds`, async () => {
+    it(`${where}: a /48 of IPv6 has ten times an address's sign-ins and registrations`, async () => {
       const clock = new FixedClock().read;
       const limits = new Limits({
         counts: await open(),
@@ -83,6 +83,14 @@ describe("counts", () => {
       expect(await isLetIn("2001:db8:49:1::1")).to.equal(true);
       expect(await isLetIn("2001:db8:48:ffff::1", "acceptInvite")).to.equal(true);
       expect(await inOf(times(150, (index) => `192.0.2.${index}`))).to.equal(150);
+      const registered = async (addresses: readonly string[]) => {
+        const counted = addresses.map((address) => limits.ofRegistrations(countedAddress(address) ?? ""));
+        return (await Promise.all(counted)).filter(({ exceeded }) => !exceeded).length;
+      };
+      expect(await registered(times(60, (index) => `2001:db8:48:0::${index}`))).to.equal(10);
+      expect(await registered(times(300, (index) => `2001:db8:48:${(index + 1).toString(16)}::1`))).to.equal(
+        90,
+      );
     });
   }
 

@@ -89,6 +89,22 @@ describe("clients that are known by a document of theirs", () => {
     expect(await read().catch(String)).to.include("HTTP 404");
   });
 
+  it("slow documents of strangers keep no client out whose document was read before", async () => {
+    const fetchDocument = clientDocuments(
+      new GuardedFetch({ allowCidrs: ["127.0.0.0/8"], extraCa: host.caPem }),
+    );
+    const url = `${host.url}/known.json`;
+    host.respondWith(json(fine(url)));
+    const sound: unknown = await (await fetchDocument(url)).json();
+    host.respondWith(() => undefined);
+    const slow = Array.from({ length: 16 }, (_, index) =>
+      fetchDocument(`${host.url}/slow-${index}.json`).catch(String),
+    );
+    expect(await (await fetchDocument(url)).json()).to.deep.equal(sound);
+    expect(await fetchDocument(`${host.url}/unknown.json`).catch(String)).to.include("too many");
+    await Promise.all(slow);
+  });
+
   it("one whose document is slow is refused within seconds", async () => {
     const began = performance.now();
     await expectUnknown(newClient(() => () => undefined));

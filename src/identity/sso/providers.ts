@@ -1,7 +1,8 @@
-import { createLocalJWKSet, decodeJwt, type JSONWebKeySet, jwtVerify } from "jose";
+import { createLocalJWKSet, decodeJwt, errors, type JSONWebKeySet, jwtVerify } from "jose";
 import { LRUCache } from "lru-cache";
 import * as client from "openid-client";
 import { z } from "zod";
+import { name as personName } from "../../contract/primitives.ts";
 import type { GuardedFetch } from "../../lib/guarded-fetch/guarded-fetch.ts";
 
 const REQUEST_TIMEOUT_MS = 2_500;
@@ -51,10 +52,23 @@ export class ProviderFailure extends Error {
 const claimed = z.looseObject({
   sub: z.string().min(1).max(255),
   sid: z.string().max(255).optional(),
-  email: z.email().max(254).optional(),
+  // Directories hold what no account here could have: that keeps nobody out.
+  email: z.email().max(254).optional().catch(undefined),
   email_verified: z.unknown().optional(),
-  name: z.string().trim().min(1).max(100).optional(),
+  hd: z.unknown().optional(),
+  name: z.string().trim().pipe(personName).optional().catch(undefined),
 });
+
+const GOOGLE = "https://accounts.google.com";
+
+/**
+ * Whether an address is the person's now, by their provider's word. Google verifies the address of anybody's account once, and vouches
+ * for none but those of its Workspaces, whose domain it names: a person who has left may have made an account of their own.
+ */
+export const isProvedEmail = (
+  issuer: string,
+  { email_verified: isVerified, hd }: { readonly email_verified?: unknown; readonly hd?: unknown },
+): boolean => isVerified === true && (issuer !== GOOGLE || (typeof hd === "string" && hd !== ""));
 
 const LOGOUT_EVENT = "http://schemas.openid.net/event/backchannel-logout";
 const LOGOUT_MAX_AGE = "5 minutes";
@@ -130,7 +144,7 @@ export class Providers {
         subject: claims.sub,
         sid: claims.sid ?? null,
         email: claims.email ?? null,
-        emailVerified: claims.email_verified === true,
+        emailVerified: isProvedEmail(of.issuer, claims),
         name: claims.name ?? null,
       };
     } catch (error) {
@@ -144,8 +158,7 @@ export class Providers {
     token: string,
   ): Promise<{ readonly sub?: string | undefined; readonly sid?: string | undefined }> {
     try {
-      const keys = createLocalJWKSet(await this.#keysOf(of));
-      const { payload } = await jwtVerify(token, keys, {
+      const { payload } = await jwtVerify(token, (header, input) => this.#keyOf(of, header, input), {
         issuer: of.issuer,
         audience: of.clientId,
         maxTokenAge: LOGOUT_MAX_AGE,
@@ -187,9 +200,18 @@ export class Providers {
     };
   }
 
-  async #keysOf(of: ProviderClient): Promise<JSONWebKeySet> {
+  /** The key that a token names. One that is not known is looked for anew: the provider may have made it since. */
+  async #keyOf(of: ProviderClient, ...named: Parameters<KeyReader>): ReturnType<KeyReader> {
     const known = this.#keys.get(of.issuer);
-    if (known !== undefined) return known;
+    try {
+      if (known !== undefined) return await createLocalJWKSet(known)(...named);
+    } catch (error) {
+      if (!(error instanceof errors.JWKSNoMatchingKey)) throw error;
+    }
+    return await createLocalJWKSet(await this.#readKeys(of))(...named);
+  }
+
+  async #readKeys(of: ProviderClient): Promise<JSONWebKeySet> {
     const { jwks_uri: uri } = (await this.#configuration(of)).serverMetadata();
     if (uri === undefined) throw new Error("the provider's metadata names no keys");
     const answer = await this.#fetch(uri, { method: "GET", headers: { accept: "application/json" } });
@@ -217,6 +239,8 @@ export class Providers {
   };
 }
 
+type KeyReader = ReturnType<typeof createLocalJWKSet>;
+
 interface FetchOptions {
   readonly body?: client.FetchBody;
   readonly headers: Readonly<Record<string, string>>;
@@ -227,12 +251,15 @@ interface FetchOptions {
 const textOf = (body: FetchOptions["body"]): string | null =>
   body instanceof URLSearchParams || typeof body === "string" ? body.toString() : null;
 
+/** Strings only: MongoDB would read a stranger's object as a condition. */
+const addressed = z.looseObject({ iss: z.string(), aud: z.union([z.string(), z.array(z.string())]) });
+
 /** Returns the issuer and audiences named by a token, unverified. */
 export function namedIn(
   token: string,
 ): { readonly issuer: string; readonly audiences: readonly string[] } | null {
   try {
-    const { aud = [], iss = "" } = decodeJwt(token);
+    const { aud, iss } = addressed.parse(decodeJwt(token));
     return { issuer: iss, audiences: [aud].flat() };
   } catch {
     return null;

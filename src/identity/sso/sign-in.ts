@@ -1,10 +1,16 @@
+import type { Filter } from "mongodb";
 import { z } from "zod";
 import { changed, type NoteAffected, type Outcome, unchanged } from "../../audit/notes.ts";
 import { ssoPageOf } from "../../contract/cookies.ts";
 import { refusal } from "../../domain/errors.ts";
 import { ok, refused, type Result } from "../../domain/result.ts";
 import { isDuplicateKey } from "../../lib/duplicate-key.ts";
-import type { InviteDocument, OrganizationDocument, UserDocument } from "../../store/identity-documents.ts";
+import type {
+  InviteDocument,
+  OrganizationDocument,
+  SessionDocument,
+  UserDocument,
+} from "../../store/identity-documents.ts";
 import { type SsoDocument, ssoOf } from "../../store/sso-documents.ts";
 import type { AuthContext, WritingContext } from "../context.ts";
 import { normalizeEmail } from "../email.ts";
@@ -361,11 +367,14 @@ export async function endBySso(context: WritingContext, token: string): Promise<
       sub === undefined ? { _id: begun?.userId ?? "", organizationId } : { organizationId, ...person },
     );
     if (user === null) return ok(null);
-    const alive = {
+    // Some providers name a session at its end and not at its beginning: it could be any that has no id.
+    const unnamed: readonly Filter<SessionDocument>[] =
+      sub === undefined ? [] : [{ ssoSid: { $exists: false } }];
+    const alive: Filter<SessionDocument> = {
       userId: user._id,
-      amr: "sso" as const,
+      amr: "sso",
       revokedAt: null,
-      ...(sid === undefined ? {} : { ssoSid: sid }),
+      ...(sid === undefined ? {} : { $or: [{ ssoSid: sid }, ...unnamed] }),
     };
     const ended = { $set: { revokedAt: clock(), revokedBecause: "sso_logout" } } as const;
     return await transaction<Result<null>>(async (session) => {
