@@ -1,4 +1,5 @@
 import type { DisputeReason, RailBooks } from "../domain/ledger/books.ts";
+import type { CategoryLists } from "../domain/rules/restrictions.ts";
 import type { Unavailable } from "../lib/unavailable.ts";
 
 /**
@@ -71,6 +72,8 @@ export interface CardOrder {
   readonly agentId: string;
   /** The card's limit over all its life, in whole cents. */
   readonly amountCents: number;
+  /** Categories of merchants at which the card may be used, as far as the issuer can have them exactly. */
+  readonly categories: CategoryLists;
   /** Whether the order may have been placed before: then the issuer's cards are searched for it first. */
   readonly isRepeated: boolean;
 }
