@@ -1,3 +1,5 @@
+import { collectionsOf } from "../src/store/collections.ts";
+import { PaymentRulings } from "../src/payments/rules/payment-rules.ts";
 import type { AuditAppender } from "../src/audit/chain/appender.ts";
 import type { EffectDependencies, PaymentEffects } from "../src/payments/effects.ts";
 import { createPaymentEffects } from "../src/payments/effects.ts";
@@ -179,10 +181,11 @@ export async function createCore(options: CoreOptions): Promise<Core> {
   const cardConnections = new CardConnections({ db, sealer, kinds: options.cardIssuers, clock });
   const readySeconds = options.cardReadySeconds;
   const cards = new IssuedCards({ db, clock, accessProofs, connections: cardConnections, readySeconds });
+  const rulings = new PaymentRulings({ accessProofs, clock, collections: collectionsOf(db) });
   const decisionLog = options.auditsPaymentDecisions === false ? null : auditLog;
   const effectDependencies = decorateEffects({
     rails: observedRails(
-      railsOf({ db, clock, networkScripts, cards, cardConnections, wallets, purchases }),
+      railsOf({ db, clock, networkScripts, cards, cardConnections, rulings, wallets, purchases }),
       metrics,
     ),
     projections: observedProjections(projections, metrics),

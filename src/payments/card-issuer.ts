@@ -1,4 +1,5 @@
 import type { DisputeReason, RailBooks } from "../domain/ledger/books.ts";
+import type { CategoryLists } from "../domain/rules/restrictions.ts";
 import type { Unavailable } from "../lib/unavailable.ts";
 
 /**
@@ -67,6 +68,8 @@ export interface CardOrder {
   readonly agentId: string;
   /** Lifetime limit of the card, in whole cents. */
   readonly amountCents: number;
+  /** Merchant categories at which the card may be used, as far as the issuer has them exactly. */
+  readonly categories: CategoryLists;
   /** Whether the order may have been placed before, so that the issuer's cards are searched for it first. */
   readonly isRepeated: boolean;
 }

@@ -8,6 +8,7 @@ import type { Collections } from "../store/collections.ts";
 import type { TransactionDocument } from "../store/documents.ts";
 import type { PaymentEntry, RailFinding } from "./findings.ts";
 import type { CardConnectionDocument, CardConnections } from "./card/connections.ts";
+import type { PaymentRulings } from "../payments/rules/payment-rules.ts";
 import type { IssuedCards } from "./card/issued.ts";
 import type { PocketKeys } from "./pocket/pocket-keys.ts";
 import type { RailStep } from "./rail-steps.ts";
@@ -18,6 +19,7 @@ export interface RailsDependencies {
   readonly clock: Clock;
   readonly networkScripts: NetworkScripts;
   readonly cards: IssuedCards;
+  readonly rulings: Pick<PaymentRulings, "categoriesOver">;
   readonly cardConnections: CardConnections;
   /** Null if no chain is set up. */
   readonly wallets: Pick<Wallets, "rail"> | null;

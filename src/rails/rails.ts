@@ -19,9 +19,10 @@ import { AgentWallets } from "./wallet/wallets.ts";
 export const RAIL_FOLDERS: { readonly [R in Rail]: RailFolder<R> } = {
   card: {
     kind: "push",
-    open: ({ cardConnections: connections, cards, clock, db, networkScripts }) => {
+    open: ({ cardConnections: connections, cards, clock, db, networkScripts, rulings }) => {
       const begin: CardScripts["begin"] = (...played) => networkScripts.begin("card", ...played);
-      return new CardRail({ cards, connections, sandbox: new CardSandbox(db, clock, { begin }) });
+      const sandbox = new CardSandbox(db, clock, { begin });
+      return new CardRail({ cards, connections, rulings, sandbox });
     },
     mode: (_wallets, issuer) => (issuer === null ? "sandbox" : issuer.isTest ? "test" : "real"),
     stepsOf: cardSteps,

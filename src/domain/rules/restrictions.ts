@@ -56,9 +56,13 @@ export type RestrictedFacts = Pick<RuledFacts, "rail" | "merchantCategory" | "co
 /** Restrictions of one level, prepared to judge any number of payments. */
 export interface ReadyRestrictions {
   readonly forbids: Readonly<Record<RestrictionCode, (payment: RestrictedFacts) => boolean>>;
+  readonly merchantCategories: CategoryLists;
   /** Texts that the preparation keeps in memory. */
   readonly texts: readonly ReadonlySet<string>[];
 }
+
+/** Lists of merchant categories. */
+export type CategoryLists = AllowAndDeny;
 
 /** Prepares the lists of one level; the costly part, to be done once per set of lists. */
 export function readyRestrictions({
@@ -69,6 +73,7 @@ export function readyRestrictions({
   const names = readyLists(recipients, comparedName);
   const categories = readyLists(merchantCategories, (category) => category);
   return {
+    merchantCategories: { only: merchantCategories.only, never: merchantCategories.never },
     texts: [...names.texts, ...categories.texts],
     forbids: {
       RAIL_NOT_ALLOWED: ({ rail }) => rails.only !== null && !rails.only.includes(rail),
@@ -93,11 +98,20 @@ function readyLists({ never, only }: AllowAndDeny, compared: (entry: string) => 
   };
 }
 
+type Levels = Readonly<Record<RestrictedLevel, ReadyRestrictions | undefined>>;
+
+/** Joins the category lists of all levels: categories that every level allows, and those that any level forbids. */
+export function categoriesOver(levels: Levels): CategoryLists {
+  const lists = RESTRICTED_LEVELS.flatMap((level) => levels[level]?.merchantCategories ?? []);
+  const [first, ...others] = lists.flatMap(({ only }) => (only === null ? [] : [only]));
+  return {
+    only: first?.filter((code) => others.every((only) => only.includes(code))) ?? null,
+    never: [...new Set(lists.flatMap(({ never }) => never))],
+  };
+}
+
 /** Returns the first restriction that forbids a payment, by code, then by level; null if it is allowed. */
-export function forbiddenBy(
-  levels: Readonly<Record<RestrictedLevel, ReadyRestrictions | undefined>>,
-  payment: RestrictedFacts,
-): Forbidden | null {
+export function forbiddenBy(levels: Levels, payment: RestrictedFacts): Forbidden | null {
   for (const code of RESTRICTION_CODES)
     for (const level of RESTRICTED_LEVELS)
       if (levels[level]?.forbids[code](payment) === true) return { code, level };

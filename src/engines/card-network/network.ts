@@ -310,7 +310,11 @@ export class CardNetwork {
     const card = this.get<Card>("issuing.card", pending.card.id);
     if (card.status !== "active")
       return refused(card.status === "canceled" ? "card_canceled" : "card_inactive");
-    const [limit] = card.spending_controls.spending_limits;
+    const { allowed_categories, blocked_categories, spending_limits } = card.spending_controls;
+    const { category } = pending.merchant_data;
+    const isAllowed = allowed_categories?.includes(category) ?? true;
+    if (!isAllowed || blocked_categories?.includes(category) === true) return refused("spending_controls");
+    const [limit] = spending_limits;
     const used = this.totalsOf(card.id).reduce((total, { captured, held }) => total + captured + held, 0);
     if (limit !== undefined && used + amount > limit.amount) return refused("spending_controls");
     if (amount > this.availableCents) return refused("insufficient_funds");

@@ -318,19 +318,34 @@ function readCard({ fields, id, network }: Call) {
 
 function makeCard({ fields, network }: Call): Card {
   if (text(fields, "type") !== "virtual") throw new CallRefused("Only virtual cards are simulated.");
-  const { spending_limits: limits } =
-    typeof fields["spending_controls"] === "object" ? fields["spending_controls"] : {};
+  const {
+    allowed_categories: allowed,
+    blocked_categories: blocked,
+    spending_limits: limits,
+  } = typeof fields["spending_controls"] === "object" ? fields["spending_controls"] : {};
   const spending_limits = itemsOf(limits).map((limit) => {
     if (typeof limit === "string") throw new CallRefused("Invalid spending_limits");
     return { amount: cents(limit), interval: text(limit, "interval") };
   });
+  if (allowed !== undefined && blocked !== undefined)
+    throw new CallRefused("Allowed and blocked categories exclude each other.");
   return network.addCard({
     cardholder: network.get<Cardholder>("issuing.cardholder", text(fields, "cardholder")),
     status: statusOf(fields),
     metadata: textsOf(fields["metadata"]),
-    spending_controls: { spending_limits },
+    spending_controls: {
+      spending_limits,
+      ...(allowed === undefined ? {} : { allowed_categories: namesOf(allowed) }),
+      ...(blocked === undefined ? {} : { blocked_categories: namesOf(blocked) }),
+    },
   });
 }
+
+const namesOf = (list: string | Fields | undefined): readonly string[] =>
+  itemsOf(list).map((name) => {
+    if (typeof name !== "string") throw new CallRefused("Invalid categories");
+    return name;
+  });
 
 function configure({ fields, network }: Call) {
   const { settings } = network;

@@ -28,6 +28,8 @@ export interface Card extends Stored {
   readonly metadata: Metadata;
   readonly spending_controls: {
     readonly spending_limits: readonly { readonly amount: number; readonly interval: string }[];
+    readonly allowed_categories?: readonly string[];
+    readonly blocked_categories?: readonly string[];
   };
 }
 

@@ -2,7 +2,13 @@ import { HOST_INDEX, RECIPIENT_INDEX } from "../../store/projections.ts";
 import type { PaymentRequest, RulesVersions } from "../../domain/ledger/payment.ts";
 import type { AgentProfile } from "../../domain/agent/state.ts";
 import { allChecks, comparedPayment, paymentRules, type PaymentRules } from "../../domain/rules/checks.ts";
-import { type Forbidden, forbiddenBy, type RestrictedLevel } from "../../domain/rules/restrictions.ts";
+import {
+  categoriesOver,
+  type CategoryLists,
+  type Forbidden,
+  forbiddenBy,
+  type RestrictedLevel,
+} from "../../domain/rules/restrictions.ts";
 import type { ReadyRule } from "../../domain/rules/rules.ts";
 import { hostIn } from "../../domain/rules/shop-hosts.ts";
 import { comparedName } from "../../domain/rules/compared-name.ts";
@@ -96,6 +102,12 @@ export class PaymentRulings {
     return restrictedBy(await this.#inForce(profile), payment);
   }
 
+  /** Lists of categories over a card that is made for an agent. They are read anew, since the card keeps them. */
+  async categoriesOver(profile: AgentProfile): Promise<CategoryLists> {
+    this.forget(profile);
+    return categoriesOver(restrictionsIn(await this.#inForce(profile)));
+  }
+
   async #inForce({ agentId, projectId, teamId }: AgentProfile): Promise<InForce> {
     const [project, team, agent] = await Promise.all([
       this.#projects.of(projectId),
@@ -157,14 +169,17 @@ export const toRecipient = (agentId: string, { rail, recipient }: Pick<Payment, 
 
 const versionOf = (level: RulesInForce | undefined): number | null => level?.version ?? null;
 
-function restrictedBy({ agent, project, team }: InForce, payment: Payment): Restricted {
+const restrictionsIn = ({ agent, project, team }: InForce) => ({
+  agent: agent?.restrictions,
+  team: team?.restrictions,
+  project: project?.restrictions,
+});
+
+function restrictedBy(inForce: InForce, payment: Payment): Restricted {
+  const { agent, project, team } = inForce;
   if (project === undefined && team === undefined && agent === undefined) return { versions: undefined };
   const versions = { project: versionOf(project), team: versionOf(team), agent: versionOf(agent) };
-  const levels = {
-    agent: agent?.restrictions,
-    team: team?.restrictions,
-    project: project?.restrictions,
-  };
+  const levels = restrictionsIn(inForce);
   if (Object.values(levels).every((level) => level === undefined)) return { versions };
   const forbidden = forbiddenBy(levels, comparedPayment(payment));
   return forbidden === null ? { versions } : { forbidden, versions };

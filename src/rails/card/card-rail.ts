@@ -10,14 +10,16 @@ import type {
   RailPort,
   SendOutcome,
 } from "../../payments/ports.ts";
-import type { CardConnections } from "./connections.ts";
-import { type IssuedCards, issuedOutcome, orderedFor } from "./issued.ts";
+import type { PaymentRulings } from "../../payments/rules/payment-rules.ts";
+import type { CardConnection, CardConnections } from "./connections.ts";
+import { type IssuedCards, issuedOutcome, type Ordered, orderedFor } from "./issued.ts";
 import type { CardSandbox } from "./rail.ts";
 
 export interface CardRailDependencies {
   readonly sandbox: CardSandbox;
   readonly cards: IssuedCards;
   readonly connections: CardConnections;
+  readonly rulings: Pick<PaymentRulings, "categoriesOver">;
 }
 
 /** Card payments, on cards of the organization's connected issuer, else in the sandbox. A payment stays where it began. */
@@ -26,9 +28,11 @@ export class CardRail implements RailPort, RailNetwork {
   readonly network = this;
   readonly #cards: IssuedCards;
   readonly #connections: CardConnections;
+  readonly #rulings: CardRailDependencies["rulings"];
   readonly #sandbox: CardSandbox;
 
-  constructor({ cards, connections, sandbox }: CardRailDependencies) {
+  constructor({ cards, connections, rulings, sandbox }: CardRailDependencies) {
+    this.#rulings = rulings;
     this.#cards = cards;
     this.#connections = connections;
     this.#sandbox = sandbox;
@@ -38,7 +42,7 @@ export class CardRail implements RailPort, RailNetwork {
     const ordered = orderedFor(profile, payment);
     const { transactionId } = ordered;
     const connection = await this.#connections.of(profile.organizationId);
-    const isNew = connection !== null && (await this.#cards.order(ordered, connection, permit)) === "ordered";
+    const isNew = connection !== null && (await this.#order(profile, ordered, connection, permit));
     if (connection === null) {
       const outcome = await this.#sandbox.send(profile, payment, permit);
       if (outcome.status !== "fenced") return outcome;
@@ -46,6 +50,12 @@ export class CardRail implements RailPort, RailNetwork {
     const card = await this.#cards.of(transactionId);
     if (card !== null) return this.#cards.armed(ordered, card, !isNew);
     return (await this.#sandbox.query(payment)) ?? { status: "fenced" };
+  }
+
+  /** Whether this call has ordered it. */
+  async #order(profile: AgentProfile, ordered: Ordered, connection: CardConnection, permit: number) {
+    const categories = await this.#rulings.categoriesOver(profile);
+    return (await this.#cards.order(ordered, connection, permit, categories)) === "ordered";
   }
 
   async query(payment: StoredPayment): Promise<RailOutcome | null> {

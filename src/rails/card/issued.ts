@@ -1,6 +1,7 @@
 import type { Collection, Db } from "mongodb";
 import type { RailBooks } from "../../domain/ledger/books.ts";
 import type { Payment, RailOutcome } from "../../domain/ledger/payment.ts";
+import type { CategoryLists } from "../../domain/rules/restrictions.ts";
 import { usedCents } from "../../domain/money.ts";
 import type { AgentProfile } from "../../domain/agent/state.ts";
 import type { IssuedCard, IssuerRefusal, IssuerResult } from "../../payments/card-issuer.ts";
@@ -102,6 +103,7 @@ export class IssuedCards {
     { organizationId, transactionId }: Ordered,
     connection: CardConnection,
     permit: number,
+    categories: CategoryLists = ALL_CATEGORIES,
   ): Promise<"ordered" | "elsewhere"> {
     const { accessProofs, clock, readySeconds } = this.#dependencies;
     const createdAt = clock();
@@ -114,6 +116,7 @@ export class IssuedCards {
       cardRef: null,
       last4: null,
       readyUntil: new Date(createdAt.getTime() + readySeconds * 1_000),
+      categories,
       refusal: null,
       askedAt: null,
       closedAt: null,
@@ -132,10 +135,11 @@ export class IssuedCards {
     const known = issuedOutcome(card);
     if (known !== null) return known;
     const { agentId, amountCents, organizationId, transactionId } = ordered;
+    const { categories } = card;
     const connection = await this.#dependencies.connections.fresh(organizationId);
     const made =
       connection?.id === card.connectionId
-        ? await connection.issuer.arm({ transactionId, agentId, amountCents, isRepeated })
+        ? await connection.issuer.arm({ transactionId, agentId, amountCents, categories, isRepeated })
         : DISCONNECTED;
     await this.#noteMade(card, made);
     const after = await this.of(transactionId);
@@ -225,6 +229,8 @@ export class IssuedCards {
     throw new IssuerUnusable(`the connection ${card.connectionId} of a card is gone`);
   }
 }
+
+const ALL_CATEGORIES: CategoryLists = { only: null, never: [] };
 
 const DISCONNECTED: IssuerResult<never> = {
   ok: false,

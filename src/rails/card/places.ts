@@ -1,4 +1,5 @@
 import type { Collection, Db, Document } from "mongodb";
+import type { CategoryLists } from "../../domain/rules/restrictions.ts";
 import type { FencedPlace } from "../../payments/ports.ts";
 import { BulkWriter } from "../../store/bulk-writer.ts";
 import { COLLECTIONS } from "../../store/documents.ts";
@@ -30,6 +31,8 @@ export interface IssuedDocument extends Document {
   cardRef: string | null;
   last4: string | null;
   readyUntil: Date;
+  /** Categories that the card is made for: a repeated order is the same one, whatever restrictions say by then. */
+  categories: CategoryLists;
   /** Null: none. Said by the issuer, for good. */
   refusal: { readonly code: "CARD_NOT_ISSUED" | "INSUFFICIENT_FUNDS"; readonly reason: string } | null;
   /** Time of the network's newest request; null if there was none. */

@@ -21,6 +21,7 @@ import type {
   Trial,
 } from "../../payments/card-issuer.ts";
 import { booksFrom } from "./books.ts";
+import { spendingCategories } from "./categories.ts";
 import { changedCards } from "./changes.ts";
 import { StripeClient } from "./client.ts";
 import { disputeCard, disputesOf } from "./disputes.ts";
@@ -90,7 +91,10 @@ class StripeIssuer implements CardIssuer {
           currency: "usd",
           type: "virtual",
           status: "active",
-          spending_controls: { spending_limits: [{ amount: order.amountCents, interval: "all_time" }] },
+          spending_controls: {
+            spending_limits: [{ amount: order.amountCents, interval: "all_time" }],
+            ...spendingCategories(order.categories),
+          },
           metadata: { transaction: order.transactionId, agent: order.agentId },
         },
       },

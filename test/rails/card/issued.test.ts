@@ -44,6 +44,9 @@ interface Process {
   readonly rail: CardRail;
 }
 
+/** Nothing is restricted. */
+const rulings = { categoriesOver: () => Promise.resolve({ only: null, never: [] }) };
+
 describe("the card rail with a connected issuer", function () {
   this.timeout(120_000);
   let db: Db;
@@ -63,7 +66,7 @@ describe("the card rail with a connected issuer", function () {
       const accessProofs = TEST_ACCESS_PROOFS;
       const cards = new IssuedCards({ db: on, clock, accessProofs, connections, readySeconds: 60 });
       const sandbox = new CardSandbox(on, clock, { begin: () => Promise.resolve() });
-      return { cards, connections, rail: new CardRail({ cards, connections, sandbox }) };
+      return { cards, connections, rail: new CardRail({ cards, connections, rulings, sandbox }) };
     };
     process = open();
   });

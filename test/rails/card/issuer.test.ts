@@ -116,6 +116,24 @@ describe("cards of a connected issuer", function () {
     });
   });
 
+  it("a card has the categories of its time as far as its issuer knows them, and declines them", async () => {
+    const other = await world.agent();
+    const id = other.id;
+    const forbidding = (version: number, ...never: string[]) => ({
+      token: world.token,
+      id,
+      body: restricting({ merchantCategories: { only: null, never, uncoded: "allow" } }, version),
+    });
+    await world.api.ok("setAgentRestrictions", 200, forbidding(1, "4121", "4511"));
+    const paid = await other.pay({ amountCents: 1_000 });
+    const card = cardOf(paid.transaction.id);
+    expect(card.spending_controls).to.deep.include({ blocked_categories: ["taxicabs_limousines"] });
+    expect(await refusalOf(card.id, 500)).to.equal("spending_controls");
+    await world.api.ok("setAgentRestrictions", 200, forbidding(2));
+    const allowed = await other.pay({ amountCents: 1_000 });
+    expect(await refusalOf(cardOf(allowed.transaction.id).id, 500)).to.equal(null);
+  });
+
   it("a request of a merchant whose category is forbidden by now is declined", async () => {
     const other = await world.agent();
     const paid = await other.pay({ amountCents: 1_000 });

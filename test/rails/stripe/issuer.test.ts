@@ -32,6 +32,7 @@ const order = (amountCents: number, isRepeated = false, transactionId = newId("t
   transactionId,
   agentId: "agent",
   amountCents,
+  categories: { only: null, never: [] },
   isRepeated,
 });
 

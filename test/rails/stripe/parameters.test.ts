@@ -74,13 +74,20 @@ describe("Stripe's own description of its API", function () {
       fetch,
     }).open(account);
     const order = { transactionId: newId("txn"), agentId: "a", amountCents: 100, isRepeated: true };
+    const all = { only: null, never: [] };
+    const lists = [
+      { only: ["5812", "5942"], never: ["5942"] },
+      { only: null, never: ["7995"] },
+    ];
     // stripe-mock has one object of each kind, whatever was asked for: answers mean nothing here.
     await issuer.setUp({
       connectionId: "con_1",
       organizationName: "Acme",
       eventsUrl: "https://example.com/events",
     });
-    const card = await issuer.arm(order);
+    for (const categories of lists)
+      await issuer.arm({ ...order, transactionId: newId("txn"), isRepeated: false, categories });
+    const card = await issuer.arm({ ...order, categories: all });
     const cardRef = card.ok ? card.value.cardRef : "";
     await issuer.booksOf(cardRef);
     for await (const changed of issuer.changedSince(new Date())) expect(changed.cardRef).to.be.a("string");
