@@ -281,8 +281,6 @@ async function freePorts() {
     postgres: any,
     http: any,
     temporal: any,
-    server1: any,
-    server2: any,
   });
   for (let tries = 1; ; tries += 1) {
     const first = randomInt(TEMPORAL_PORTS.least, TEMPORAL_PORTS.most);
@@ -297,6 +295,9 @@ async function freePorts() {
         matchingRing: wish(5),
         worker: wish(6),
         workerRing: wish(7),
+        // Taken last of all, when others may have been given them.
+        server1: wish(8),
+        server2: wish(9),
       });
       return { ...ports, ...ofTemporal };
     } catch (error) {

@@ -4,7 +4,7 @@ import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
 import { childEnvironment } from "../../src/engines/environment.ts";
-import { accepts, LOOPBACK } from "../../src/engines/ports.ts";
+import { LOOPBACK } from "../../src/engines/ports.ts";
 import { signalProcess } from "../../src/engines/processes.ts";
 import { Member } from "./member.ts";
 import type { Tools } from "./tools.ts";
@@ -63,6 +63,14 @@ export class Database {
       ].flat(),
     );
     await run(initdb.binary, initdb.args, { cwd: "/", env: childEnvironment(env) });
+    const settings = {
+      PATH: `${dirname(tools.postgres)}:${env["PATH"] ?? ""}`,
+      PGDATA: tables,
+      PGHOST: LOOPBACK,
+      PGPORT: String(port),
+      PGUSER: DATABASE_USER,
+      PGPASSWORD: password,
+    };
     const member = new Member({
       name: "postgresql",
       ...command(
@@ -76,17 +84,9 @@ export class Database {
       logFile: join(dataDir, "logs", "postgresql.log"),
       stopGraceMs: STOP_GRACE_MS,
       remedy: "See its log.",
-      ready: (signal) => untilAccepts(port, signal),
+      ready: (signal) => untilAccepts(settings, signal),
     });
-    const settings = {
-      PGDATA: tables,
-      PGHOST: LOOPBACK,
-      PGPORT: String(port),
-      PGUSER: DATABASE_USER,
-      PGPASSWORD: password,
-    };
-    const path = `${dirname(tools.postgres)}:${env["PATH"] ?? ""}`;
-    return new Database(await member.start(), { ...settings, PATH: path }, tools.unprivileged);
+    return new Database(await member.start(), settings, tools.unprivileged);
   }
 
   get pid(): number {
@@ -123,9 +123,14 @@ export class Database {
   }
 }
 
-async function untilAccepts(port: number, signal: AbortSignal): Promise<void> {
+/** Not before it has recovered: it listens earlier, and refuses. */
+async function untilAccepts(settings: NodeJS.ProcessEnv, signal: AbortSignal): Promise<void> {
   while (!signal.aborted) {
-    if (await accepts(port)) return;
+    const isReady = await run("pg_isready", [], { env: settings }).then(
+      () => true,
+      () => false,
+    );
+    if (isReady) return;
     await sleep(POLL_MS);
   }
   throw new Error("it never answered");

@@ -40,7 +40,10 @@ export async function restoreEngines(cluster: Cluster, afterDays = 0): Promise<v
         maxBuffer: OUTPUT_BYTES,
         timeout: COMMAND_MS,
       }).catch((error: unknown) => {
-        const said = error instanceof Error && "stdout" in error ? String(error.stdout) : "";
+        const said =
+          error instanceof Error && "stdout" in error && "stderr" in error
+            ? `${String(error.stdout)}\n${String(error.stderr)}`
+            : "";
         throw new Error(`${line}\n${said}`, { cause: error });
       });
     }
