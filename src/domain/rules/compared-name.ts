@@ -25,8 +25,8 @@ export const comparedName = (recipient: string): string =>
 export const FOLDED_NAME_MAX = 800;
 
 /**
- * Whether a name stays short after folding of compatibility forms: a single character can become 18, which every
- * comparison would have to process. No name that people write comes near the bound.
+ * Whether a name stays short after folding of compatibility forms: a single character can become 18, which each
+ * comparison would go through. No name that people write comes near the bound.
  */
 export const foldsShort = (name: string): boolean =>
   name.length <= FOLDED_NAME_MAX && name.normalize("NFKC").length <= FOLDED_NAME_MAX;

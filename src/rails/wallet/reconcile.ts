@@ -33,7 +33,8 @@ async function sentLater(
   payments: readonly PaymentEntry[],
   spent: readonly SpentEvent[],
 ): Promise<readonly string[]> {
-  const known = new Set(payments.map(({ id }) => keccak256(toBytes(id))));
+  const hashes = payments.map(({ id }) => keccak256(toBytes(id)));
+  const known = new Set(hashes);
   const wallets = new Set(spent.flatMap(({ id, wallet }) => (known.has(id) ? [] : [wallet])));
   const recorded = await chainTransactions
     .find({ wallet: { $in: [...wallets] } })
