@@ -39,7 +39,7 @@ describe("two endpoints of one chain", () => {
       const process = scene.open({ rpcUrl, fallbackRpcUrl: anvil.url });
       const outcome = await process.wallets.rail.send(agent.profile, newPayment(100));
       expect(outcome.status, rpcUrl).to.equal("settled");
-      expect(process.troubles.join()).to.include('reached by another endpoint {"now":"the second"}');
+      expect(process.troubles.join()).to.include('reached through another endpoint {"now":"the second"}');
       expect(process.repairs.get("endpoint_changed")).to.equal(1);
     }
     await busy.close();

@@ -160,7 +160,7 @@ describe("the record of the service's transactions", () => {
       return receipt.status === "success";
     });
     await keeper.wallets.stop();
-    expect(keeper.troubles.join()).to.include("were sent again");
+    expect(keeper.troubles.join()).to.include("were resent");
   });
 
   it("a refused purpose is never a transaction later, and a sent one is never refused", async () => {

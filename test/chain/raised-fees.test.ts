@@ -101,7 +101,7 @@ describe("a base fee that has risen since a payment was signed", () => {
       const receipt = await scene.chain.getTransactionReceipt({ hash: hashOf(outcome) ?? "0x" });
       expect(receipt.status, "the outcome names the one that was mined").to.equal("success");
     }
-    expect(keeper.troubles.join()).to.include("is raised");
+    expect(keeper.troubles.join()).to.include("was raised");
     expect(keeper.repairs.get("fee_raised")).to.be.at.least(3);
     const known = await remembered();
     for (const hash of sent) expect(known, "all that was ever sent is remembered").to.include(hash);

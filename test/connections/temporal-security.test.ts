@@ -163,7 +163,9 @@ describe("a Temporal that demands TLS, client certificates and an API key", () =
   });
 
   it("a namespace that is missing or lacks search attributes is named with the remedy", async () => {
-    expect(await saidOf("nowhere")).to.match(/^TEMPORAL_NAMESPACE: nowhere .*`npm run admin -- prepare`/);
+    expect(await saidOf("nowhere")).to.match(
+      /^TEMPORAL_NAMESPACE: [^\n]*\bnowhere\b.*`npm run admin -- prepare`/,
+    );
     // Every Temporal has this one, for itself.
     expect(await saidOf("temporal-system")).to.match(
       /^TEMPORAL_NAMESPACE: temporal-system .*\bAgentId\b.*`npm run admin -- prepare`/,
