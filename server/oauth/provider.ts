@@ -1,13 +1,13 @@
 import { createPrivateKey } from "node:crypto";
 import type Provider from "oidc-provider";
-import type { Configuration, JWK } from "oidc-provider";
+import type { Configuration, JWK, KoaContextWithOIDC } from "oidc-provider";
 import { InvalidGrant, InvalidTarget } from "oidc-provider/lib/helpers/errors.js";
 import { Provider as OidcProvider } from "oidc-provider/lib/provider.js";
 import { CONNECT_COOKIE_PATH, isSecure } from "../../src/contract/cookies.ts";
 import type { Connected } from "../../src/identity/authenticator.ts";
 import type { MasterKey } from "../../src/secrets/master-key.ts";
 import { connectedOf } from "./account.ts";
-import { AUTH_METHODS } from "./client-metadata.ts";
+import { AUTH_METHODS, isLoopback } from "./client-metadata.ts";
 import { errorPage } from "./error-page.ts";
 import { type OAuthRecords, RecordsAdapter } from "./records.ts";
 
@@ -51,8 +51,28 @@ export function openProvider(dependencies: ProviderDependencies): Provider {
   const provider = new OidcProvider(dependencies.baseUrl, configurationOf(dependencies));
   // The provider's addresses follow headers that `routes.ts` sets on every request, not those of the sender.
   provider.proxy = true;
+  provider.use(withoutOpenRedirect(dependencies.baseUrl));
   return provider;
 }
+
+/**
+ * Shows errors that no person has consented to be sent away with: anybody can register a client, and would have links on
+ * this origin lead to pages of theirs. A program on the browser's own machine is told at once.
+ */
+const withoutOpenRedirect =
+  (baseUrl: string) =>
+  async (ctx: KoaContextWithOIDC, next: () => Promise<void>): Promise<void> => {
+    await next();
+    const to = ctx.response.get("location");
+    if (ctx.path !== "/authorize" || !/^https?:/.test(to)) return;
+    const { host, origin, searchParams } = new URL(to);
+    if (origin === new URL(baseUrl).origin || isLoopback(to)) return;
+    ctx.status = 400;
+    ctx.remove("location");
+    ctx.type = "html";
+    const description = searchParams.get("error_description") ?? "";
+    ctx.body = errorPage(searchParams.get("error") ?? "invalid_request", description, { host, url: to });
+  };
 
 const onReplay = (): never => {
   throw new InvalidGrant("authorization code already consumed");

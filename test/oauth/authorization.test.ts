@@ -336,6 +336,20 @@ describe("the authorization of a client", () => {
     }
   });
 
+  it("an error that nobody consented to sends no browser to a registered page by itself", async () => {
+    const elsewhere = "https://shop.example/callback";
+    const client = await OAuthCaller.register(baseUrl, { redirect_uris: [elsewhere] });
+    for (const wrong of [{ prompt: "none" }, { code_challenge: null, code_challenge_method: null }]) {
+      const response = await new Browser().get(client.authorizationUrl(newPkce(), wrong));
+      expect([response.status, response.headers.get("location")]).to.deep.equal([400, null]);
+      expect(await response.text())
+        .to.include("Return to shop.example")
+        .and.match(/href="https:\/\/shop\.example\/callback\?error=/);
+    }
+    // One that a person is asked about is not kept from it.
+    await ask(new Browser(), client.authorizationUrl(newPkce()));
+  });
+
   it("the audit log names who connected what; `tools` narrows what a payment may use", async () => {
     const agent = await world.agent();
     const { accessToken } = await connect(world, agent, { tools: ["get_budget"] });
