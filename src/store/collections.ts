@@ -128,7 +128,7 @@ export const SERVER_INDEXES: Indexes = {
       name: "open_unique",
       reader: "an agent has one open request for a raise",
       unique: true,
-      partialFilterExpression: { openOf: { $type: "string" } },
+      partialFilterExpression: { openOf: { $gt: "" } },
     },
     {
       key: { agentId: 1, keyHash: 1 },

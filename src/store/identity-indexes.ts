@@ -49,7 +49,7 @@ export const AUTH_INDEXES: Indexes = {
       name: "one_per_identity",
       unique: true,
       reader: "single sign-on, by the provider's subject",
-      partialFilterExpression: { "sso.subject": { $type: "string" } },
+      partialFilterExpression: { "sso.subject": { $gt: "" } },
     },
     {
       key: { organizationId: 1, createdAt: -1, _id: -1 },
@@ -68,7 +68,7 @@ export const AUTH_INDEXES: Indexes = {
     {
       key: { ssoSid: 1 },
       name: "sso_session",
-      partialFilterExpression: { ssoSid: { $type: "string" } },
+      partialFilterExpression: { ssoSid: { $gt: "" } },
       reader: "sessions that the identity provider ends",
     },
     expiry(EXPIRED_RETENTION_SECONDS),

@@ -1,7 +1,10 @@
 import type { Db, IndexDescription } from "mongodb";
 import pLimit from "p-limit";
 
-/** An index and its reason: each index costs every write to its collection. */
+/**
+ * An index and its reason: each index costs every write to its collection. A partial one is used by queries that imply its
+ * filter: MongoDB sees that in an equality with a text for `$gt: ""`, and not for `$type: "string"`.
+ */
 export interface Index extends IndexDescription {
   /** Query that reads the index, guarantee that it enforces, or records that MongoDB removes by it. */
   readonly reader: string;

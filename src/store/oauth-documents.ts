@@ -28,13 +28,13 @@ export const OAUTH_INDEXES: Indexes = {
     {
       key: { grantId: 1 },
       name: "grant",
-      partialFilterExpression: { grantId: { $type: "string" } },
+      partialFilterExpression: { grantId: { $gt: "" } },
       reader: "records of a grant that is revoked",
     },
     {
       key: { keyId: 1 },
       name: "key",
-      partialFilterExpression: { keyId: { $type: "string" } },
+      partialFilterExpression: { keyId: { $gt: "" } },
       reader: "records of an agent's key that is revoked",
     },
     { key: { expiresAt: 1 }, name: "expiry", expireAfterSeconds: 0, reader: "removes what has expired" },

@@ -373,7 +373,7 @@ const LOOKUP_INDEXES: Indexes = {
     },
     {
       key: { agentId: 1, host: 1, status: 1 },
-      partialFilterExpression: { host: { $type: "string" } },
+      partialFilterExpression: { host: { $gt: "" } },
       name: HOST_INDEX,
       reader: "rules on new recipients that are shops",
     },
@@ -415,7 +415,7 @@ const LOOKUP_INDEXES: Indexes = {
       key: { "key.hash": 1 },
       unique: true,
       reader: "authentication of agents",
-      partialFilterExpression: { "key.hash": { $type: "string" } },
+      partialFilterExpression: { "key.hash": { $gt: "" } },
     },
   ],
 };

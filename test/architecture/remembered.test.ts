@@ -42,6 +42,7 @@ const BOUNDS: Readonly<Record<string, string>> = {
   "src/payments/payment-changes.ts #waiting": "calls that wait",
   "src/payments/rules/ready-cache.ts #entries": "READY_BYTES_MAX",
   "src/payments/rules/rules-in-force.ts #reading": "readings under way",
+  "src/rails/card/inbound.ts #unread": "READS: reads that wait for their turn",
   "src/rails/challenge/rail.ts #hands": "calls whose purchase is being made",
   "src/secrets/master-key.ts #derived": "purposes of keys",
   "src/lib/gate.ts #insideOf": "names that hold a permit",

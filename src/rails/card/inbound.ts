@@ -2,6 +2,7 @@ import type { AuthorizationRefusal } from "../../domain/ledger/books.ts";
 import type { Payment } from "../../domain/ledger/payment.ts";
 import { mcOf } from "../../domain/money.ts";
 import type { AgentProfile } from "../../domain/agent/state.ts";
+import { BoundedWork } from "../../lib/bounded-work.ts";
 import { withTimeout } from "../../lib/with-timeout.ts";
 import type { IssuerAnswer, NetworkRequest, RawMessage } from "../../payments/card-issuer.ts";
 import type { Bookings } from "../../payments/bookings.ts";
@@ -40,6 +41,14 @@ const JUDGED_MAX = 3;
 /** Minimum interval between updates of a connection's last message times. */
 const NOTE_INTERVAL_MS = 60_000;
 
+/** Reads of issuers' books: few in flight, so that they do not delay requests that networks wait for. */
+const READS = {
+  atOnceMax: 4,
+  waitingMax: 1_000,
+  waitMs: 8_000,
+  share: { atOnceMax: 2, waitingMax: 500 },
+};
+
 const MERCHANT_CHARACTERS_MAX = 100;
 const AUTHORIZATION_CHARACTERS_MAX = 100;
 
@@ -54,6 +63,9 @@ type Refusal = AuthorizationRefusal | "UNAVAILABLE";
 /** Handles issuers' messages: requests, answered in time by the ledger, and hints, which cause a read of the books. */
 export class CardMessages {
   readonly #dependencies: CardMessagesDependencies;
+  readonly #reads = new BoundedWork(READS);
+  /** Reads that have not begun, by payment. */
+  readonly #unread = new Map<string, Promise<unknown>>();
 
   constructor(dependencies: CardMessagesDependencies) {
     this.#dependencies = dependencies;
@@ -80,7 +92,7 @@ export class CardMessages {
    * Handles an event. The card's books are read before the event is acknowledged; otherwise the issuer sends it again.
    */
   async event(connectionId: string, raw: RawMessage): Promise<Received> {
-    const { bookings, cards, clock, connections, journal } = this.#dependencies;
+    const { cards, clock, connections, journal } = this.#dependencies;
     const now = clock();
     const connection = await connections.byId(connectionId);
     if (connection === null) return { kind: "unknown" };
@@ -99,9 +111,30 @@ export class CardMessages {
     }
     if (message.kind === "hint") {
       const card = await cards.byRef(connection, message.cardRef);
-      if (card !== null && !isCheck(card)) await bookings.book(card.transactionId);
+      if (card !== null && !isCheck(card)) await this.#read(connection.organizationId, card.transactionId);
     }
     return { kind: "done" };
+  }
+
+  /** Books what the network has done with a payment's card. Hints share a read that has not begun. */
+  #read(organizationId: string, transactionId: string): Promise<unknown> {
+    const waiting = this.#unread.get(transactionId);
+    if (waiting !== undefined) return waiting;
+    let isBegun = false;
+    const begin = (): void => {
+      isBegun = true;
+      this.#unread.delete(transactionId);
+    };
+    const reading = this.#reads
+      .run(() => {
+        begin();
+        return this.#dependencies.bookings.book(transactionId);
+      }, organizationId)
+      .finally(() => {
+        if (!isBegun) begin();
+      });
+    if (!isBegun) this.#unread.set(transactionId, reading);
+    return reading;
   }
 
   async #decided(

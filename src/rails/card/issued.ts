@@ -26,17 +26,17 @@ export const ISSUED_CARD_INDEXES: Indexes = {
     {
       key: { cardRef: 1 },
       unique: true,
-      partialFilterExpression: { cardRef: { $type: "string" } },
+      partialFilterExpression: { cardRef: { $gt: "" } },
       reader: "the payment of a card that its network names",
     },
     {
       key: { connectionId: 1, closedAt: 1 },
-      partialFilterExpression: { connectionId: { $type: "string" } },
+      partialFilterExpression: { connectionId: { $gt: "" } },
       reader: "open cards of a connection",
     },
     {
       key: { askedAt: 1 },
-      partialFilterExpression: { askedAt: { $type: "date" } },
+      partialFilterExpression: { askedAt: { $gt: new Date(0) } },
       reader: "granted requests that their network may not have counted",
     },
   ],

@@ -69,7 +69,7 @@ export const ORDER_INDEXES: Indexes = {
     {
       key: { agentId: 1, nonce: 1 },
       unique: true,
-      partialFilterExpression: { nonce: { $type: "string" } },
+      partialFilterExpression: { nonce: { $gt: "" } },
       reader: "a seller's nonce pays one purchase",
     },
     {

@@ -34,7 +34,7 @@ export const AUTHORIZATION_INDEXES: Indexes = {
     {
       key: { chain: 1, from: 1, nonce: 1 },
       unique: true,
-      partialFilterExpression: { nonce: { $type: "string" } },
+      partialFilterExpression: { nonce: { $gt: "" } },
       reader: "a nonce is signed for one transfer",
     },
   ],

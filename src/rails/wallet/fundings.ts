@@ -39,7 +39,7 @@ export const FUNDING_INDEXES: Indexes = {
     {
       key: { organizationId: 1, idempotencyKey: 1 },
       unique: true,
-      partialFilterExpression: { idempotencyKey: { $type: "string" } },
+      partialFilterExpression: { idempotencyKey: { $gt: "" } },
       reader: "replays of an idempotency key",
     },
     {
