@@ -105,16 +105,15 @@ export function transactionStoryHandlers({
 
   async function storyOf(target: TransactionDocument, principal: ManagementPrincipal) {
     const { organizationId } = target;
-    const seesAll = isAdmin(principal);
     const recorded = recordsOf(collections, target);
     const [{ approval, transaction }, published, railSteps, decision, entries] = await Promise.all([
       recorded,
       recorded.then(eventsOf),
       RAIL_FOLDERS[target.rail].stepsOf(collections, target),
       decisionOn(target),
-      seesAll ? entriesOf(target) : null,
+      seesAuditLog(principal) ? entriesOf(target) : null,
     ]);
-    const sent = seesAll ? await deliveriesOf(organizationId, published) : null;
+    const sent = isAdmin(principal) ? await deliveriesOf(organizationId, published) : null;
     const story = {
       transaction: transactionView(transaction),
       approval: approval && approvalView(approval),
@@ -197,6 +196,11 @@ interface PaymentRecords {
 /** Whether the caller may read rules and restrictions of every level, which takes several scopes of a key. */
 const seesRules = (principal: ManagementPrincipal): boolean => principal.type === "session";
 
-/** Whether the caller may read webhooks and the audit log. */
+/** Whether the caller may read the audit log. */
+const seesAuditLog = (principal: ManagementPrincipal): boolean =>
+  isAdmin(principal) ||
+  (principal.type === "session" && principal.role === "auditor" && principal.binding.type === "organization");
+
+/** Whether the caller may read webhooks. */
 const isAdmin = (principal: ManagementPrincipal): boolean =>
   principal.type === "session" && isAdministrative(principal.role);

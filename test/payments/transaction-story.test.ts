@@ -175,7 +175,7 @@ describe("a transaction's story", () => {
     expect([read, restrictions]).to.deep.equal([null, null]);
   });
 
-  it("members read everything of it but deliveries and the audit log", async () => {
+  it("members read all of it but deliveries and the audit log, auditors all but deliveries", async () => {
     await newEndpoint(world, { eventTypes: ["*"] });
     const { transaction } = await (await world.agent()).pay();
     await onceTold(transaction.id, 1);
@@ -183,5 +183,9 @@ describe("a transaction's story", () => {
     const story = await storyOf(transaction.id);
     expect([story.webhookDeliveries, story.auditEntries]).to.deep.equal([null, null]);
     expect(story.decision?.outcome).to.equal("approved");
+    await demote(world, "auditor");
+    const audited = await storyOf(transaction.id);
+    expect(audited.webhookDeliveries).to.equal(null);
+    expect(audited.auditEntries?.length).to.be.greaterThan(0);
   });
 });

@@ -163,7 +163,7 @@ export async function rotated(world: World, { id }: TestOrganizationKey): Promis
 }
 
 /** Gives the organization's owner another role; it binds the open session at once. */
-export async function demote(world: World, role: "member" | "admin" | "owner"): Promise<void> {
+export async function demote(world: World, role: "auditor" | "member" | "admin" | "owner"): Promise<void> {
   const { organizationId } = world.organization;
   const owner = await world.service.db.collection("users").findOne({ organizationId });
   await prove(world.service.db, "user", { _id: owner?._id }, { role }, accessProofsIn(world.service.env));

@@ -250,8 +250,8 @@ export const getTransactionExplanation = define({
   summary: "Read why a payment was decided as it was",
   description:
     "The payment's history, and what it was decided by: each limit of its agent, team and project with its value and its use just " +
-    "before the payment, the rules and restrictions of that time, and the versions of all. Deliveries and audit entries are for " +
-    "owners and admins, rules and restrictions for sessions.",
+    "before the payment, the rules and restrictions of that time, and the versions of all. Deliveries are for owners and " +
+    "admins, audit entries for auditors too, rules and restrictions for sessions.",
   tag: "Transactions",
   access: reads("agents:read", "transaction"),
   rate: "standard",

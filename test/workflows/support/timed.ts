@@ -53,7 +53,7 @@ interface Place {
   /** Whether its time still goes by at once: a workflow that is ended in the midst of a task can hold it for ever. */
   skips(): Promise<boolean>;
   close(): Promise<void>;
-  /** Ends its server at once: what a scene that hangs still asks of it fails. */
+  /** Ends its server alone: what a scene that hangs still asks of it fails by and by. */
   kill(): Promise<void>;
 }
 
@@ -174,10 +174,6 @@ async function openPlace(isForgetful: boolean): Promise<Place> {
     async kill() {
       const [, port = ""] = environment.address.split(":");
       for (const pid of await childrenOf(port)) process.kill(pid, "SIGKILL");
-      // Workers of a server that is gone repeat their calls for the rest of the run. They may take long to end.
-      theatre.close().catch(() => undefined);
-      await environment.connection.close();
-      endCalls(environment);
     },
     async close() {
       try {
