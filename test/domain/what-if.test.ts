@@ -39,10 +39,12 @@ describe("a change tried on past payments", function () {
   });
 
   it("without rules nothing is held by them, and what was held is charged in full", () => {
-    const none = { ...history.project, rules: readyRules([]) };
-    const { moves } = simulated({ ...history, project: none }, () => true);
-    expect(moves.map(({ from, to }) => `${from} ${to}`)).to.include("held approved");
-    expect(moves.filter(({ to }) => to === "held")).to.deep.equal([]);
+    const rules = readyRules([]);
+    const teams = new Map([...history.teams].map(([id, team]) => [id, { ...team, rules }]));
+    const { moves } = simulated({ ...history, teams, project: { ...history.project, rules } }, () => true);
+    const sides = moves.map(({ from, to }) => `${from} ${to}`);
+    // A payment that was denied may be held by its agent's threshold.
+    expect(sides).to.include("held approved").and.not.include("approved held");
   });
 
   it("limits that people have raised for a time count as they are set", () => {
