@@ -69,7 +69,7 @@ export class LimitChanges {
       this.#restricted.push({ agentIds, never, onlyRail, from: Date.now(), until: Infinity });
   }
 
-  /** What was in force for exactly these agents may be replaced from now on. */
+  /** Lets restrictions of exactly these agents be replaced from now on. */
   #end(agentIds: readonly string[]): void {
     const now = Date.now();
     for (const each of this.#restricted)

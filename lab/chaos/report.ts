@@ -26,7 +26,7 @@ export interface RoundResult {
   /** Longest time in which no payment was answered, of all projects together and of the worst one. */
   readonly gapMs: number;
   readonly worstProjectGapMs: number;
-  /** The same of the engines alone, asked beside the service; null: not measured, as the next. */
+  /** Longest time in which an engine, asked directly, gave no answer; null if not measured. */
   readonly engineGapMs: number | null;
   readonly usage: Usage | null;
   /** From the end of the load until nothing was left to do. */

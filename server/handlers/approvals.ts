@@ -248,7 +248,7 @@ export function approvalHandlers(dependencies: HandlerDependencies): ApprovalHan
       const { audit } = caller;
       await audit.begin({ before: null, after: { decisions: decisions.map(wordless) } });
       const decided = new Set<string>();
-      // What the ledgers decided, whatever becomes of the payments before the call ends.
+      // The decisions of the ledgers, whatever becomes of the payments before the call ends.
       const results = await resolveAll(decisions, caller, (id, { reply }) => {
         if (reply.changed) decided.add(id);
       });

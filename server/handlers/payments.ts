@@ -35,7 +35,7 @@ type PaymentHandlers = OwnBudgetHandlers &
 /** Time added to a deadline for the work after a response's wait. */
 export const ANSWERED_MS = 1_500;
 
-/** How long a response waits for its payment, and its deadline, which moves accordingly. */
+/** Wait of a response for its payment, by which its deadline moves. */
 export interface Waiting {
   readonly deadline: Deadline;
   readonly waitSeconds: number;

@@ -4,7 +4,7 @@ import type { Books, DecisionEntry, RaiseEntry, TransactionEntry } from "./books
 
 /** Limits as decisions were made by them, raises, and restrictions. */
 
-/** What granted raises have added to a limit of an agent, its team or its project, over the run. */
+/** Sum that granted raises have added to a limit of an agent, its team or its project, over the run. */
 export function raisedCents(
   { raises }: Pick<Books, "raises">,
   {

@@ -203,7 +203,7 @@ export class WalletRail implements RailPort {
     const { config, pocket, rpc, wallets } = this.#dependencies;
     const wallet = await wallets.of(agentId);
     if (wallet === null) return { kind: "none" };
-    // The same address on this chain is another contract or unused.
+    // On this chain the address is another contract, or unused.
     if (wallet.chainCaip2 !== this.#chainCaip2) return { kind: "unreadable" };
     try {
       await rpc.check();
