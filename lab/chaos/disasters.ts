@@ -30,7 +30,7 @@ const DISTURBED_MAX_MS = 5_000;
 
 /** Clocks go wrong by so much, either way; receivers of webhooks take what is signed within five minutes. */
 const CLOCK_MIN_MS = 60_000;
-const CLOCK_MAX_MS = 240_000;
+export const CLOCK_MAX_MS = 240_000;
 
 const FOREIGN_MAX = 3;
 /** So long nothing of the service reaches the chain, and what it signs meanwhile has a nonce that may be taken. */

@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto";
 import { expect } from "chai";
 import type { Reconciled } from "../../server/admin/reconcile/reconcile.ts";
 import { reconciledJson, reconciledText } from "../../server/admin/reconcile/text.ts";
@@ -91,6 +92,23 @@ describe("npm run admin -- reconcile", () => {
       expect(kindsOf(result.differences), reconciledText(result)).to.deep.equal(["account_differs"]);
       expect(result.left).to.have.lengthOf(2);
       expect(JSON.parse(reconciledJson(result))).to.deep.include({ agents: 1, projects: 1, repaired: [] });
+    },
+
+    "takes no increase that has ended for a difference, and finds one that nobody granted": async () => {
+      const world = await newWorld();
+      const agent = await world.agent();
+      await capTeam(world);
+      expect((await run(world, false, LONG_MS)).differences).to.deep.equal([]);
+      const { agents, teams } = collectionsOf(world.service.db);
+      const kindsWith = async (endsAt: number): Promise<readonly string[]> => {
+        const increases = [{ id: randomUUID(), limit: "daily_spend" as const, cents: 100, endsAt }];
+        await agents.updateOne({ _id: agent.id }, { $set: { "policy.increases": increases } });
+        await teams.updateOne({ _id: world.organization.teamId }, { $set: { "cap.increases": increases } });
+        return kindsOf((await run(world)).differences);
+      };
+      expect(await kindsWith(Date.now())).to.deep.equal([]);
+      const found = await kindsWith(Date.now() + 3_600_000);
+      expect(found).to.deep.equal(["agent_record_differs", "container_record_differs"]);
     },
 
     "finds caps that were altered in the records of team and project, and repairs them": async () => {

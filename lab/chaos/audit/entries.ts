@@ -6,10 +6,16 @@ import { z } from "zod";
 import { BREACH_LEVELS } from "../../../src/domain/ledger/books.ts";
 import { EXPLAINED_LIMITS } from "../../../src/domain/ledger/measures.ts";
 import type { AuditDocument } from "../../../src/store/audit-documents.ts";
+import { type Increased, withoutEnded } from "../../../src/domain/ledger/increases.ts";
+import { CLOCK_MAX_MS } from "../disasters.ts";
 import type { AccountEntry, ActorEntry, DecisionEntry, RecordEntry } from "./books.ts";
 import type { ApprovalEntry } from "./delivered.ts";
 
 /** Records as they are compared. */
+
+/** Returns a policy or a budget without increases that have ended, or may have by a clock that was ahead. */
+export const withoutOld = <T extends Increased>(set: T): Omit<T, "increases"> & Increased =>
+  withoutEnded(set, Date.now() + CLOCK_MAX_MS);
 
 export const approvalEntry = ({
   _id,
@@ -30,7 +36,7 @@ export const accountEntry = ({ open, status, ...account }: AccountSnapshot): Acc
   name: account.name,
   keyId: account.keyId,
   state: status === "closed" ? "archived" : status,
-  policy: account.policy,
+  policy: withoutOld(account.policy),
   policyVersion: account.policyVersion,
   spentCents: account.spentCents,
   reservedCents: account.reservedCents,
@@ -58,7 +64,7 @@ export const recordEntry = ({
   name,
   keyId: key?.id ?? null,
   state: lifecycle,
-  policy,
+  policy: withoutOld(policy),
   policyVersion: record.policyVersion,
   spentCents: record.spentCents,
   reservedCents: record.reservedCents,

@@ -27,7 +27,7 @@ import { webhookCollections } from "../../../src/store/webhook-documents.ts";
 import { scriptOf } from "../../../src/rails/card/merchants.ts";
 import type { CardLedgerDocument } from "../../../src/rails/card/network-books.ts";
 import { COLLECTIONS, type ProjectDocument, type TeamDocument } from "../../../src/store/documents.ts";
-import { NO_CAP, NO_TOTALS } from "../../../src/domain/ledger/state.ts";
+import { type Cap, NO_CAP, NO_TOTALS } from "../../../src/domain/ledger/state.ts";
 import { type AgentStateView, agentWorkflowId, STATE_QUERY } from "../../../src/messages/agent.ts";
 import {
   type AccountSnapshot,
@@ -64,7 +64,14 @@ import {
 } from "./books.ts";
 import { auditLogOf } from "../../../src/store/audit-documents.ts";
 import type { RaiseRequestDocument } from "../../../src/store/raise-documents.ts";
-import { accountEntry, approvalEntry, actorEntry, decisionEntry, recordEntry } from "./entries.ts";
+import {
+  accountEntry,
+  approvalEntry,
+  actorEntry,
+  decisionEntry,
+  recordEntry,
+  withoutOld,
+} from "./entries.ts";
 import type { ApprovalEntry } from "./delivered.ts";
 
 const CALL_MS = 10_000;
@@ -323,17 +330,22 @@ export class Reader {
     const view = await this.#ledger(projectId).query<CapsView, [CapsQueryInput]>(CAPS_QUERY, {
       now: Date.now(),
     });
+    const entryOf = (
+      teamId: string | null,
+      { cap, totals }: Pick<LevelEntry, "cap" | "totals"> = { cap: NO_CAP, totals: NO_TOTALS },
+      recordedCap: Cap = NO_CAP,
+    ): LevelEntry => ({
+      projectId,
+      teamId,
+      totals,
+      cap: withoutOld(cap),
+      recordedCap: withoutOld(recordedCap),
+    });
     const teams = await this.#db.collection<TeamDocument>("teams").find({ projectId }).toArray();
     const project = await this.#db.collection<ProjectDocument>("projects").findOne({ _id: projectId });
-    const none = { cap: NO_CAP, totals: NO_TOTALS };
     return [
-      { projectId, teamId: null, ...view.project, recordedCap: project?.cap ?? NO_CAP },
-      ...teams.map(({ _id, cap }) => ({
-        projectId,
-        teamId: _id,
-        ...(view.teams[_id] ?? none),
-        recordedCap: cap ?? NO_CAP,
-      })),
+      entryOf(null, view.project, project?.cap),
+      ...teams.map(({ _id, cap }) => entryOf(_id, view.teams[_id], cap)),
     ];
   }
 

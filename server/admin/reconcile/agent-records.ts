@@ -1,4 +1,5 @@
 import type { AgentDocument } from "../../../src/store/documents.ts";
+import { withoutEnded } from "../../../src/domain/ledger/increases.ts";
 import { followedOf, summarize } from "../../../src/domain/agent/state.ts";
 import type { AgentStateView } from "../../../src/messages/agent.ts";
 import type { AccountSnapshot } from "../../../src/messages/ledger.ts";
@@ -77,6 +78,7 @@ function compareLifecycleRecord(actor: AgentStateView, record: AgentDocument): F
 /** Compares the money in an agent's record with the ledger. */
 export function compareAccountRecord(account: AccountSnapshot, record: AgentDocument): Found[] {
   const { policy, policyVersion, reservedCents, revision, spentCents, status } = account;
+  const now = Date.now();
   const isOpen = status !== "closed" && record.archivedAt === null;
   return compareAgentRecord({
     record,
@@ -85,14 +87,14 @@ export function compareAccountRecord(account: AccountSnapshot, record: AgentDocu
     recordedRevision: record.accountRevision,
     confirmedRevision: account.confirmedRevision,
     target: {
-      policy: flat(policy),
+      policy: flat(withoutEnded(policy, now)),
       policyVersion,
       spentCents,
       reservedCents,
       ...(isOpen ? { lifecycle: status } : {}),
     },
     shown: {
-      policy: flat(record.policy),
+      policy: flat(withoutEnded(record.policy, now)),
       policyVersion: record.policyVersion,
       spentCents: record.spentCents,
       reservedCents: record.reservedCents,

@@ -1,5 +1,6 @@
 import { type ContainerDocument, rulesRevisionOf } from "../../../src/store/documents.ts";
 import { usedCents } from "../../../src/domain/money.ts";
+import { withoutEnded } from "../../../src/domain/ledger/increases.ts";
 import { NO_CAP } from "../../../src/domain/ledger/state.ts";
 import type { LevelSnapshot } from "../../../src/messages/ledger.ts";
 import type { LedgerSource, ProjectSources } from "./sources.ts";
@@ -90,12 +91,16 @@ function compareCap(
 ): Found[] {
   const { cap, recordedCapVersion, teamId } = level;
   const shown = record.cap ?? NO_CAP;
-  const textOf = ({ capCents, spendLimits = [], version }: typeof cap): string =>
-    [
+  const now = Date.now();
+  const textOf = (each: typeof cap): string => {
+    const { capCents, increases = [], spendLimits = [], version } = withoutEnded(each, now);
+    return [
       capCents === null ? "none" : cents(capCents),
       ...spendLimits.map(({ limitCents, period }) => `${cents(limitCents)} a ${period}`),
+      ...increases.map(({ cents: more, limit }) => `${cents(more)} more a ${limit}`),
       `version ${String(version)}`,
     ].join(", ");
+  };
   if (textOf(shown) === textOf(cap)) return [];
   const isAhead = shown.version > cap.version;
   return [
