@@ -36,7 +36,7 @@ const NO_CARD = refusal("NOT_FOUND", "The payment has no card at an issuer.");
 const OTHER_ISSUER = refusal("RAIL_IN_USE", "Another issuer is connected; disconnect it first.");
 const OTHER_ACCOUNT = refusal(
   "RAIL_IN_USE",
-  "The key is of another account than the connected one; disconnect that first.",
+  "The key is of another account, or another mode, than the connected one; disconnect that first.",
 );
 
 /** Fields of a connection in the audit log. */
@@ -115,7 +115,8 @@ export function railHandlers(dependencies: HandlerDependencies): RailHandlers {
           opened.setUp({ connectionId: id, organizationName, eventsUrl: eventsUrl(id) }),
         );
         if (!setUp.ok) return refused(setUp.refusal);
-        if (made !== null && setUp.value.accountId !== made.accountId) return refused(OTHER_ACCOUNT);
+        const isOther = setUp.value.accountId !== made?.accountId || setUp.value.isTest !== made.isTest;
+        if (made !== null && isOther) return refused(OTHER_ACCOUNT);
         made = setUp.value;
       }
       const account = { apiKey: key, publishableKey, made, authorizationSecret: secret };

@@ -103,7 +103,8 @@ export class CardMessages {
       const { amountCents, depositId: id } = message;
       const place = { address: null, onChainTxHash: null, chainCaip2: null };
       await journal.organizationEvent(connection.organizationId, {
-        _id: `evt_${id}_funding.deposited`,
+        // An owner may sign any deposit's id: it must not take the place of another organization's event.
+        _id: `evt_${connection.id}_${id}_funding.deposited`,
         type: "funding.deposited",
         createdAt: now,
         data: { deposit: { id, amountCents, currency: "USD", ...place, settledAt: now } },
