@@ -1,5 +1,5 @@
 import type { Collection, Db } from "mongodb";
-import type { RailBooks } from "../../domain/ledger/books.ts";
+import { type RailBooks, shortened } from "../../domain/ledger/books.ts";
 import type { Payment, RailOutcome } from "../../domain/ledger/payment.ts";
 import type { CategoryLists } from "../../domain/rules/restrictions.ts";
 import { usedCents } from "../../domain/money.ts";
@@ -206,7 +206,7 @@ export class IssuedCards {
       try {
         for await (const { cardRef, changedAt } of connection.issuer.changedSince(since)) {
           const card = await this.byRef(connection, cardRef);
-          if (card !== null) yield { transactionId: card.transactionId, changedAt };
+          if (card !== null && !isCheck(card)) yield { transactionId: card.transactionId, changedAt };
         }
         yield* this.#unseen(connection, since, began);
         await connections.note(connection, { readThrough: began, fault: null });
