@@ -9,7 +9,8 @@ import {
   type Trial,
 } from "../../src/payments/card-issuer.ts";
 import type { CardConnection, CardConnectionDocument } from "../../src/rails/card/connections.ts";
-import { CHECK_CENTS, CHECK_PREFIX } from "../../src/rails/card/inbound.ts";
+import { CHECK_CENTS } from "../../src/rails/card/inbound.ts";
+import { CHECK_PREFIX } from "../../src/rails/card/places.ts";
 import { railModesOf } from "../../src/rails/rails.ts";
 import { transactionView } from "../../src/views/views.ts";
 import type { HandlerDependencies } from "./dependencies.ts";

@@ -10,7 +10,7 @@ import type { AccessProofs } from "../../secrets/access-proofs.ts";
 import { COLLECTIONS } from "../../store/documents.ts";
 import type { Indexes } from "../../store/indexes.ts";
 import { type CardConnection, type CardConnections, IssuerUnusable } from "./connections.ts";
-import { CardPlaces, type IssuedDocument, isIssued, placeOf } from "./places.ts";
+import { CardPlaces, isCheck, type IssuedDocument, isIssued, placeOf } from "./places.ts";
 
 export interface IssuedCardsDependencies {
   readonly db: Db;
@@ -181,7 +181,7 @@ export class IssuedCards {
 
   async booksOf(card: IssuedDocument): Promise<readonly RailBooks[]> {
     if (card.cardRef === null) return [];
-    return (await this.#connectionOf(card)).issuer.booksOf(card.cardRef);
+    return shortened(await (await this.#connectionOf(card)).issuer.booksOf(card.cardRef));
   }
 
   async ownCard(transactionId: string): Promise<OwnCard | null> {
