@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { refusal } from "../../src/domain/errors.ts";
+import { type Refusal, refusal } from "../../src/domain/errors.ts";
 import { ok, refused } from "../../src/domain/result.ts";
 import { TimeoutError, withTimeout } from "../../src/lib/with-timeout.ts";
 import {
@@ -73,6 +73,28 @@ export function railHandlers(dependencies: HandlerDependencies): RailHandlers {
     return found?.record.issuer === issuer ? found : null;
   }
 
+  /** Removes a connection, unless it is refused: a card whose connection is gone could be neither read nor closed. */
+  async function removed(record: CardConnectionDocument): Promise<Refusal | null> {
+    // A card that is ordered from now on is not made, and one that was ordered before is open.
+    await connections.setEnding(record, true);
+    try {
+      const kept = await tornDown(record);
+      if (kept === null) await connections.remove(record);
+      return kept;
+    } finally {
+      await connections.setEnding(record, false);
+    }
+  }
+
+  async function tornDown({ _id, issuer, organizationId }: CardConnectionDocument): Promise<Refusal | null> {
+    if (await cards.hasOpen(_id)) return refusal("RAIL_IN_USE");
+    // A process without an adapter for the issuer can only erase the key.
+    const connection = connections.kindOf(issuer) === null ? null : await connected(organizationId, issuer);
+    const ended = connection === null ? null : await reached(connection.issuer.tearDown());
+    // A key that the issuer has revoked can tear nothing down there, and is removed all the same.
+    return ended?.ok === false && ended.code !== "KEY_REFUSED" ? ended.refusal : null;
+  }
+
   return {
     async listRails(_input, { principal: { organizationId } }) {
       const record = await connections.recordOf(organizationId);
@@ -134,12 +156,8 @@ export function railHandlers(dependencies: HandlerDependencies): RailHandlers {
       if (await cards.hasOpen(record._id)) return refused(refusal("RAIL_IN_USE"));
       const before = noted(record);
       await audit.begin({ before, after: null });
-      // A process without an adapter for the issuer can only erase the key.
-      const connection = connections.kindOf(issuer) === null ? null : await connected(organizationId, issuer);
-      const ended = connection === null ? null : await reached(connection.issuer.tearDown());
-      // A key that the issuer has revoked can tear nothing down there, and is removed all the same.
-      if (ended?.ok === false && ended.code !== "KEY_REFUSED") return refused(ended.refusal);
-      await connections.remove(record);
+      const kept = await removed(record);
+      if (kept !== null) return refused(kept);
       audit.change(before, null);
       return ok({ body: undefined });
     },

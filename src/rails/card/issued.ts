@@ -138,7 +138,7 @@ export class IssuedCards {
     const { categories } = card;
     const connection = await this.#dependencies.connections.fresh(organizationId);
     const made =
-      connection?.id === card.connectionId
+      connection?.id === card.connectionId && !connection.record.isEnding
         ? await connection.issuer.arm({ transactionId, agentId, amountCents, categories, isRepeated })
         : DISCONNECTED;
     await this.#noteMade(card, made);
