@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { refusal } from "../../src/domain/errors.ts";
+import { type Refusal, refusal } from "../../src/domain/errors.ts";
 import { ok, refused } from "../../src/domain/result.ts";
 import { TimeoutError, withTimeout } from "../../src/lib/with-timeout.ts";
 import {
@@ -9,7 +9,8 @@ import {
   type Trial,
 } from "../../src/payments/card-issuer.ts";
 import type { CardConnection, CardConnectionDocument } from "../../src/rails/card/connections.ts";
-import { CHECK_CENTS, CHECK_PREFIX } from "../../src/rails/card/inbound.ts";
+import { CHECK_CENTS } from "../../src/rails/card/inbound.ts";
+import { CHECK_PREFIX } from "../../src/rails/card/places.ts";
 import { railModesOf } from "../../src/rails/rails.ts";
 import { transactionView } from "../../src/views/views.ts";
 import type { HandlerDependencies } from "./dependencies.ts";
@@ -36,7 +37,7 @@ const NO_CARD = refusal("NOT_FOUND", "The payment has no card at an issuer.");
 const OTHER_ISSUER = refusal("RAIL_IN_USE", "Another issuer is connected; disconnect it first.");
 const OTHER_ACCOUNT = refusal(
   "RAIL_IN_USE",
-  "The key is of another account than the connected one; disconnect that first.",
+  "The key is of another account, or another mode, than the connected one; disconnect that first.",
 );
 
 /** Fields of a connection in the audit log. */
@@ -70,6 +71,28 @@ export function railHandlers(dependencies: HandlerDependencies): RailHandlers {
   async function connected(organizationId: string, issuer: string): Promise<CardConnection | null> {
     const found = await connections.fresh(organizationId);
     return found?.record.issuer === issuer ? found : null;
+  }
+
+  /** Removes a connection, unless it is refused: a card whose connection is gone could be neither read nor closed. */
+  async function removed(record: CardConnectionDocument): Promise<Refusal | null> {
+    // A card that is ordered from now on is not made, and one that was ordered before is open.
+    await connections.setEnding(record, true);
+    try {
+      const kept = await tornDown(record);
+      if (kept === null) await connections.remove(record);
+      return kept;
+    } finally {
+      await connections.setEnding(record, false);
+    }
+  }
+
+  async function tornDown({ _id, issuer, organizationId }: CardConnectionDocument): Promise<Refusal | null> {
+    if (await cards.hasOpen(_id)) return refusal("RAIL_IN_USE");
+    // A process without an adapter for the issuer can only erase the key.
+    const connection = connections.kindOf(issuer) === null ? null : await connected(organizationId, issuer);
+    const ended = connection === null ? null : await reached(connection.issuer.tearDown());
+    // A key that the issuer has revoked can tear nothing down there, and is removed all the same.
+    return ended?.ok === false && ended.code !== "KEY_REFUSED" ? ended.refusal : null;
   }
 
   return {
@@ -115,7 +138,8 @@ export function railHandlers(dependencies: HandlerDependencies): RailHandlers {
           opened.setUp({ connectionId: id, organizationName, eventsUrl: eventsUrl(id) }),
         );
         if (!setUp.ok) return refused(setUp.refusal);
-        if (made !== null && setUp.value.accountId !== made.accountId) return refused(OTHER_ACCOUNT);
+        const isOther = setUp.value.accountId !== made?.accountId || setUp.value.isTest !== made.isTest;
+        if (made !== null && isOther) return refused(OTHER_ACCOUNT);
         made = setUp.value;
       }
       const account = { apiKey: key, publishableKey, made, authorizationSecret: secret };
@@ -132,12 +156,8 @@ export function railHandlers(dependencies: HandlerDependencies): RailHandlers {
       if (await cards.hasOpen(record._id)) return refused(refusal("RAIL_IN_USE"));
       const before = noted(record);
       await audit.begin({ before, after: null });
-      // A process without an adapter for the issuer can only erase the key.
-      const connection = connections.kindOf(issuer) === null ? null : await connected(organizationId, issuer);
-      const ended = connection === null ? null : await reached(connection.issuer.tearDown());
-      // A key that the issuer has revoked can tear nothing down there, and is removed all the same.
-      if (ended?.ok === false && ended.code !== "KEY_REFUSED") return refused(ended.refusal);
-      await connections.remove(record);
+      const kept = await removed(record);
+      if (kept !== null) return refused(kept);
       audit.change(before, null);
       return ok({ body: undefined });
     },

@@ -3,7 +3,7 @@ import { type Payment, settle } from "../../src/domain/ledger/payment.ts";
 import { paymentDecisions } from "../../src/domain/audit/payment-decisions.ts";
 import { paymentEvents } from "../../src/domain/events.ts";
 import { KEY, TestAccount } from "./support/account.ts";
-import { profile, SECOND } from "./support/actor.ts";
+import { HOUR, profile, SECOND } from "./support/actor.ts";
 
 type Change = (account: TestAccount) => unknown;
 
@@ -175,6 +175,16 @@ describe("a payment that is released since its agent was stopped", () => {
     expect(permissionOf(account, idOf(payment)).kind).to.equal("withdraw");
     account.settle(idOf(payment), WITHHELD);
     expect(account.totals()).to.include({ spent: 0, reserved: 0 });
+  });
+
+  it("ends if its card is only made afterwards, so that no resume makes the card good", () => {
+    const { account, payment } = stopped();
+    mint(account);
+    resume(account);
+    const card = { last4: "4242", readyUntil: account.now + HOUR };
+    account.settle(idOf(payment), { status: "armed", card });
+    expect(account.payment(idOf(payment))).to.deep.include({ status: "denied", phase: "done", card });
+    expect(account.totals().reserved).to.equal(0);
   });
 
   it("never changes what was settled before", () => {

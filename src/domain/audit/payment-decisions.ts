@@ -127,11 +127,16 @@ function resolverOf(profile: AgentProfile, { denial }: Payment, approval: Approv
   const { isForged, resolvedBy } = approval;
   if (isForged === true) return { type: "system", id: "verification" };
   if (resolvedBy !== null) return { type: "user", id: resolvedBy.userId, name: resolvedBy.name };
-  if (denial?.code === "CANCELLED_BY_AGENT") return agentOf(profile);
-  return { type: "system", id: denial?.code === "AGENT_ARCHIVED" ? "archive" : "expiry" };
+  return enderOf(profile, denial, "expiry");
 }
 
-/** Returns entries for payments approved and then refused by a limit, or released as the agent was paused. */
+/** Returns the agent that cancelled a payment, or the part of the service that ended it. */
+function enderOf(profile: AgentProfile, denial: Denial | null, otherwise: string): AuditActor {
+  if (denial?.code === "CANCELLED_BY_AGENT") return agentOf(profile);
+  return { type: "system", id: denial?.code === "AGENT_ARCHIVED" ? "archive" : otherwise };
+}
+
+/** Returns entries for payments approved and then refused by a limit, or released before they were charged. */
 function refusedLater(profile: AgentProfile, payment: Payment): AuditRecord[] {
   const { approval, deniedAt, denial, policyVersion } = payment;
   if (denial === null || deniedAt === null) return [];
@@ -141,7 +146,7 @@ function refusedLater(profile: AgentProfile, payment: Payment): AuditRecord[] {
     what: "refused",
     action: "refusePayment",
     at: deniedAt,
-    actor: { type: "system", id: "policy" },
+    actor: enderOf(profile, denial, "policy"),
     code: denial.code,
     decision: {
       agentId: profile.agentId,

@@ -142,7 +142,7 @@ export const AUTHORIZATIONS_MAX = 20;
 /** Id of the entry for all further authorizations; no network uses it. */
 const FURTHER_AUTHORIZATIONS = "further authorizations";
 
-/** Maximum reports in one read of a payment. */
+/** Maximum reports in one read of a payment; see `shortened`. */
 export const REPORTS_MAX = 1_000;
 
 /** Maximum requests of a network about one payment that are answered individually; further ones are refused. */
@@ -244,6 +244,18 @@ const totalOf = (reports: readonly RailBooks[]): RailBooks => ({
   disputedMc: sum(reports, ({ disputedMc }) => disputedMc),
   isOpen: reports.some(({ isOpen }) => isOpen),
 });
+
+/**
+ * Returns the reports of one read, of which a command takes `REPORTS_MAX`: a merchant can try a card any number of
+ * times. Beyond that, authorizations have no history, and the last empty ones are left out.
+ */
+export function shortened(reports: readonly RailBooks[]): readonly RailBooks[] {
+  if (reports.length <= REPORTS_MAX) return reports;
+  const newest = [...new Map(reports.map((report) => [report.authorization, report])).values()];
+  const excess = Math.max(0, newest.length - REPORTS_MAX);
+  const leftOut = new Set(newest.filter(isEmpty).toReversed().slice(0, excess));
+  return newest.filter((report) => !leftOut.has(report));
+}
 
 /** Splits the reports of one read, which may contain an authorization's history, into successive reads. */
 export function roundsOf(reports: readonly RailBooks[]): readonly (readonly RailBooks[])[] {

@@ -1,6 +1,7 @@
-import { settle } from "./payment.ts";
+import { isArmed, settle } from "./payment.ts";
 import type { CommandOf, LedgerReply } from "./commands.ts";
 import type { Draft } from "./draft.ts";
+import { endArmed } from "./pausing.ts";
 
 const CONFIRMED: LedgerReply = { kind: "confirmed" };
 
@@ -12,6 +13,8 @@ export function confirm(draft: Draft, command: CommandOf<"confirm">): LedgerRepl
   if (account === undefined || open === undefined) return CONFIRMED;
   const payment = outcome === null ? open.payment : settle(open.payment, outcome.result, outcome.at);
   if (payment !== open.payment) draft.change(account, payment);
+  // Its card was being made when the agent was stopped for good.
+  if (open.isWithdrawn === true && isArmed(payment)) endArmed(draft, account, { ...open, payment });
   draft.confirm(account, transactionId, revision);
   return CONFIRMED;
 }

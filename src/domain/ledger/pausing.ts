@@ -38,13 +38,16 @@ export function fenceOf({ open, revision, status }: Account): Fence | null {
 /** Withdraws payments that are decided and not sent. Armed payments end at once, and their cards are closed next. */
 export function withdrawOpen(draft: Draft, account: Account): void {
   const { now } = draft;
-  for (const [id, each] of account.open) {
-    if (!isArmed(each.payment)) continue;
-    const payment = disarmed(each.payment, AGENT_PAUSED, now);
-    draft.change(account, payment);
-    account.open.set(id, { ...each, payment, changedAt: now, dueAt: now });
-  }
+  for (const each of account.open.values()) if (isArmed(each.payment)) endArmed(draft, account, each);
   markWithdrawn(account, now);
+}
+
+/** Ends an armed payment of an agent that was stopped for good. */
+export function endArmed(draft: Draft, account: Account, armed: OpenPayment): void {
+  const { now } = draft;
+  const payment = disarmed(armed.payment, AGENT_PAUSED, now);
+  draft.change(account, payment);
+  account.open.set(payment.request.transactionId, { ...armed, payment, changedAt: now, dueAt: now });
 }
 
 export function markWithdrawn({ open }: Account, now: number): void {

@@ -318,10 +318,10 @@ const withheld = <P extends StoredPayment>(payment: P, now: number): P =>
   });
 
 /**
- * Whether the payment was accepted first and released later. A payment that is denied at once has no later revision.
+ * Whether the payment was approved at once and released later. A payment that is denied at once has no later revision.
  */
-export const isWithheld = ({ denial, revision, status }: Payment): boolean =>
-  status === "denied" && denial?.code === "AGENT_PAUSED" && revision > 1;
+export const isWithheld = ({ approval, revision, status }: Payment): boolean =>
+  approval === null && status === "denied" && revision > 1;
 
 function settled<P extends StoredPayment>(
   payment: P,

@@ -107,7 +107,7 @@ const ROUTES: readonly Route[] = [
     /^\/v1\/balance$/,
     ({ network }) => ({
       object: "balance",
-      livemode: false,
+      livemode: network.settings.isLive,
       issuing: { available: [{ amount: network.availableCents, currency: "usd" }] },
     }),
   ],

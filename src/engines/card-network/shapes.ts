@@ -142,6 +142,8 @@ export interface Settings extends Stored {
   readonly standsIn: "approve" | "decline";
   /** Whether an authorization's `amount` falls with captures; Stripe does not say. */
   readonly amountFalls: boolean;
+  /** Whether the account says that it is in live mode. */
+  readonly isLive: boolean;
   /** Money paid in. */
   readonly fundedCents: number;
   /** Shares of events `lost` and `doubled`. Events arrive up to `delayMaxMs` late, and so out of order. */

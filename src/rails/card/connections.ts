@@ -36,6 +36,8 @@ export interface CardConnectionDocument extends Document {
   lastRequestAt: Date | null;
   /** Why the issuer's books could not be read last time; null if they could. */
   fault: string | null;
+  /** Whether it is being disconnected: no card is made any more. */
+  isEnding: boolean;
 }
 
 export interface CardConnection {
@@ -175,6 +177,7 @@ export class CardConnections {
       isTest: account.made.isTest,
       hasAuthorizationSecret: account.authorizationSecret !== null,
       fault: null,
+      isEnding: false,
     };
     const first = { issuer, createdAt: now, readThrough: now, lastEventAt: null, lastRequestAt: null };
     try {
@@ -190,6 +193,11 @@ export class CardConnections {
       this.#forget(id, organizationId);
     }
     return true;
+  }
+
+  async setEnding({ _id: id, organizationId }: CardConnectionDocument, isEnding: boolean): Promise<void> {
+    await this.#connections.updateOne({ _id: id }, { $set: { isEnding } });
+    this.#forget(id, organizationId);
   }
 
   async remove({ _id: id, organizationId }: CardConnectionDocument): Promise<void> {

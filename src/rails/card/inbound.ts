@@ -12,7 +12,7 @@ import type { PaymentRulings } from "../../payments/rules/payment-rules.ts";
 import type { EventJournal } from "../../store/journal.ts";
 import type { CardConnection, CardConnections } from "./connections.ts";
 import type { IssuedCards } from "./issued.ts";
-import type { IssuedDocument } from "./places.ts";
+import { isCheck } from "./places.ts";
 
 export interface CardMessagesDependencies {
   readonly bookings: Pick<Bookings, "book">;
@@ -52,8 +52,6 @@ const READS = {
 const MERCHANT_CHARACTERS_MAX = 100;
 const AUTHORIZATION_CHARACTERS_MAX = 100;
 
-/** Prefix of the ids under which a connection check orders its trial cards. */
-export const CHECK_PREFIX = "check_";
 /** Maximum amount of a check's authorization that is approved. */
 export const CHECK_CENTS = 100;
 
@@ -103,7 +101,8 @@ export class CardMessages {
       const { amountCents, depositId: id } = message;
       const place = { address: null, onChainTxHash: null, chainCaip2: null };
       await journal.organizationEvent(connection.organizationId, {
-        _id: `evt_${id}_funding.deposited`,
+        // An owner may sign any deposit's id: it must not take the place of another organization's event.
+        _id: `evt_${connection.id}_${id}_funding.deposited`,
         type: "funding.deposited",
         createdAt: now,
         data: { deposit: { id, amountCents, currency: "USD", ...place, settledAt: now } },
@@ -213,8 +212,6 @@ export class CardMessages {
       .catch((error: unknown) => onFailed("the time of an issuer's message was not recorded", error));
   }
 }
-
-const isCheck = ({ transactionId }: IssuedDocument): boolean => transactionId.startsWith(CHECK_PREFIX);
 
 /** Returns a merchant's name without control characters, since it comes from a terminal. */
 const shownName = (name: string): string =>

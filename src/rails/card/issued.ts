@@ -1,5 +1,5 @@
 import type { Collection, Db } from "mongodb";
-import type { RailBooks } from "../../domain/ledger/books.ts";
+import { type RailBooks, shortened } from "../../domain/ledger/books.ts";
 import type { Payment, RailOutcome } from "../../domain/ledger/payment.ts";
 import type { CategoryLists } from "../../domain/rules/restrictions.ts";
 import { usedCents } from "../../domain/money.ts";
@@ -10,7 +10,7 @@ import type { AccessProofs } from "../../secrets/access-proofs.ts";
 import { COLLECTIONS } from "../../store/documents.ts";
 import type { Indexes } from "../../store/indexes.ts";
 import { type CardConnection, type CardConnections, IssuerUnusable } from "./connections.ts";
-import { CardPlaces, type IssuedDocument, isIssued, placeOf } from "./places.ts";
+import { CardPlaces, isCheck, type IssuedDocument, isIssued, placeOf } from "./places.ts";
 
 export interface IssuedCardsDependencies {
   readonly db: Db;
@@ -138,7 +138,7 @@ export class IssuedCards {
     const { categories } = card;
     const connection = await this.#dependencies.connections.fresh(organizationId);
     const made =
-      connection?.id === card.connectionId
+      connection?.id === card.connectionId && !connection.record.isEnding
         ? await connection.issuer.arm({ transactionId, agentId, amountCents, categories, isRepeated })
         : DISCONNECTED;
     await this.#noteMade(card, made);
@@ -181,7 +181,7 @@ export class IssuedCards {
 
   async booksOf(card: IssuedDocument): Promise<readonly RailBooks[]> {
     if (card.cardRef === null) return [];
-    return (await this.#connectionOf(card)).issuer.booksOf(card.cardRef);
+    return shortened(await (await this.#connectionOf(card)).issuer.booksOf(card.cardRef));
   }
 
   async ownCard(transactionId: string): Promise<OwnCard | null> {
@@ -206,7 +206,7 @@ export class IssuedCards {
       try {
         for await (const { cardRef, changedAt } of connection.issuer.changedSince(since)) {
           const card = await this.byRef(connection, cardRef);
-          if (card !== null) yield { transactionId: card.transactionId, changedAt };
+          if (card !== null && !isCheck(card)) yield { transactionId: card.transactionId, changedAt };
         }
         yield* this.#unseen(connection, since, began);
         await connections.note(connection, { readThrough: began, fault: null });

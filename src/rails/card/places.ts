@@ -51,6 +51,11 @@ export const isIssued = (entry: Entry): entry is IssuedDocument => entry.status 
 export const isEffect = (entry: Entry): entry is CardLedgerDocument =>
   !isWithheld(entry) && !isFence(entry) && !isIssued(entry);
 
+/** Prefix of the ids under which a connection check orders its trial cards, which are of no payment. */
+export const CHECK_PREFIX = "check_";
+export const isCheck = ({ transactionId }: Pick<IssuedDocument, "transactionId">): boolean =>
+  transactionId.startsWith(CHECK_PREFIX);
+
 export const placeOf = (transactionId: string): string => `capture/${transactionId}`;
 
 /**

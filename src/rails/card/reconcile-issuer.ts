@@ -6,8 +6,7 @@ import { COLLECTIONS } from "../../store/documents.ts";
 import type { PaymentEntry, RailFinding } from "../findings.ts";
 import type { RailReconciliation, RailSources } from "../folder.ts";
 import type { CardConnection } from "./connections.ts";
-import { CHECK_PREFIX } from "./inbound.ts";
-import type { IssuedDocument } from "./places.ts";
+import { isCheck, type IssuedDocument } from "./places.ts";
 import { booksText } from "./reconcile.ts";
 
 /** Maximum cards whose books are read concurrently: issuers limit calls. */
@@ -45,7 +44,7 @@ async function compared(
   const byId = new Map(payments.map((payment) => [payment.id, payment]));
   const own = cards.filter(
     ({ connectionId, transactionId }) =>
-      connectionId === connection.id && !transactionId.startsWith(CHECK_PREFIX) && isAsked(transactionId),
+      connectionId === connection.id && !isCheck({ transactionId }) && isAsked(transactionId),
   );
   const read = pLimit(CARDS_AT_ONCE);
   const ofCards = await read.map(own, async ({ cardRef, transactionId }) => {

@@ -23,10 +23,15 @@ interface Movement extends Gross {
 type Terms = Pick<RailBooks, "requests" | "authorizedMc" | "isOpen">;
 const NO_REQUEST: Terms = { requests: 0, authorizedMc: 0, isOpen: false };
 
-/** Returns a card's books: for each authorization, one report after each movement of money, oldest first. */
+/**
+ * Returns a card's books: for each authorization, one report after each movement of money, oldest first. Authorizations
+ * that were never granted come last.
+ */
 export function booksFrom(history: CardHistory): readonly RailBooks[] {
   const movements = movementsIn(history);
-  const terms = new Map(history.authorizations.map((found) => [found.id, termsOf(found)]));
+  const granted = history.authorizations.filter(isGranted);
+  const refused = history.authorizations.filter((found) => !isGranted(found));
+  const terms = new Map([...granted, ...refused].map((found) => [found.id, termsOf(found)]));
   const ids = new Set([...terms.keys(), ...movements.map(({ authorization }) => authorization)]);
   return [...ids].flatMap((authorization) => {
     const own = movements.filter((movement) => movement.authorization === authorization);
@@ -54,8 +59,11 @@ const plus = (one: Gross, other: Gross): Gross => ({
 const termsOf = (found: AuthorizationObject): Terms => ({
   requests: found.request_history.length,
   authorizedMc: mcOf(authorizedCents(found)),
-  isOpen: found.status === "pending" && found.request_history.some(({ approved }) => approved),
+  isOpen: found.status === "pending" && isGranted(found),
 });
+
+const isGranted = ({ request_history }: AuthorizationObject): boolean =>
+  request_history.some(({ approved }) => approved);
 
 /**
  * Cents that were granted and not released, including captured ones. `amount` falls with reversals; Stripe does not say

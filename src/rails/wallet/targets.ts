@@ -18,7 +18,7 @@ interface TargetDocument {
   readonly _id: string;
   readonly profile: AgentProfile;
   readonly cents: number;
-  /** MAC over the fields above. */
+  /** MAC over the agent's id and the cents. */
   readonly proof: string;
   /** Number of the next funding. Two processes that check at once begin the same one. */
   readonly next: number;
@@ -119,7 +119,8 @@ export class WalletTargets {
   /** Resolves to the time until the next check. */
   async #keep({ _id, cents, next, profile, proof }: TargetDocument): Promise<number> {
     const { audit, fundings, macs, rpc, tokenDecimals, wallets } = this.#dependencies;
-    if (!macs.isMac(textOf(_id, cents), proof)) throw new Error("the target is not as the service wrote it");
+    if (profile.agentId !== _id || !macs.isMac(textOf(_id, cents), proof))
+      throw new Error("the target is not as the service wrote it");
     const agent = await this.#agents.findOne({ _id }, { projection: { lifecycle: 1 } });
     const wallet = await wallets.genuine(_id);
     if (agent?.lifecycle !== "active" || wallet === null || wallet.organizationId !== profile.organizationId)

@@ -1,9 +1,10 @@
 import { expect } from "chai";
+import { paymentDecisions } from "../../../src/domain/audit/payment-decisions.ts";
 import { paymentEvents } from "../../../src/domain/events.ts";
 import { dueNow } from "../../../src/domain/ledger/due.ts";
 import { stageOf } from "../../../src/domain/ledger/payment.ts";
 import { mcOf } from "../../../src/domain/money.ts";
-import { HOUR, MINUTE } from "../support/actor.ts";
+import { HOUR, MINUTE, profile } from "../support/actor.ts";
 import { TestAccount } from "../support/account.ts";
 
 /** An account with a payment whose card waits for an hour. */
@@ -71,22 +72,39 @@ describe("an armed payment", () => {
     expect(heldMc(account)).to.equal(mcOf(100));
   });
 
-  for (const [how, code, end] of [
+  for (const [how, code, by, end] of [
     [
       "cancelled",
       "CANCELLED_BY_AGENT",
+      profile.agentId,
       (account: TestAccount, id: string) => void account.resolve("cancel", id),
     ],
-    ["archived with its agent", "AGENT_ARCHIVED", (account: TestAccount) => void account.archive()],
+    [
+      "archived with its agent",
+      "AGENT_ARCHIVED",
+      "archive",
+      (account: TestAccount) => void account.archive(),
+    ],
     [
       "stopped for good",
       "AGENT_PAUSED",
+      "policy",
       (account: TestAccount) => {
         account.do({ kind: "pause" });
         account.follow({ keyId: null });
       },
     ],
-  ] as const)
+  ] as const) {
+    it(`that is ${how} is recorded as approved, then ended, and by whom`, () => {
+      const { account, transactionId } = armed();
+      end(account, transactionId);
+      const entries = paymentDecisions(profile, account.payment(transactionId));
+      expect(entries.map(({ action, actor, result }) => [action, actor.id, result.code])).to.deep.equal([
+        ["decidePayment", profile.agentId, null],
+        ["refusePayment", by, code],
+      ]);
+    });
+
     it(`that is ${how} ends at once, and its network is granted nothing more`, () => {
       const { account, transactionId } = armed();
       end(account, transactionId);
@@ -99,6 +117,7 @@ describe("an armed payment", () => {
       account.do({ kind: "book", transactionId, books, recordsCheckedThrough: 0 });
       expect(account.state.usage.spentMc).to.equal(mcOf(100));
     });
+  }
 
   it("is declined while its agent is paused, and granted again once it is resumed", () => {
     const { account, transactionId } = armed();

@@ -212,7 +212,6 @@ export const simulationFaults: readonly SimulationFault[] = [
   {
     fault: "a team's budget reaches none of its agents",
     complaint: "the version of the policy of",
-    seed: 2,
     domain: () =>
       before((_ledger, command) => (command.kind === "replace_team" ? { ...command, agents: [] } : command)),
   },

@@ -1,11 +1,14 @@
 import { expect } from "chai";
 import type { Db } from "mongodb";
+import { REPORTS_MAX } from "../../../src/domain/ledger/books.ts";
 import type { Payment, RailOutcome } from "../../../src/domain/ledger/payment.ts";
 import type { CardNetwork } from "../../../src/engines/card-network/network.ts";
 import type { Card } from "../../../src/engines/card-network/shapes.ts";
+import { isReports } from "../../../src/messages/guards/payment.ts";
 import { CardRail } from "../../../src/rails/card/card-rail.ts";
 import { CardConnections } from "../../../src/rails/card/connections.ts";
 import { IssuedCards } from "../../../src/rails/card/issued.ts";
+import { CHECK_PREFIX } from "../../../src/rails/card/places.ts";
 import { CardSandbox } from "../../../src/rails/card/rail.ts";
 import { MasterKey } from "../../../src/secrets/master-key.ts";
 import { Sealer } from "../../../src/secrets/sealer.ts";
@@ -191,5 +194,45 @@ describe("the card rail with a connected issuer", function () {
     expect(await changed()).to.include.members([idOf(used), idOf(asked)]);
     const books = await process.rail.booksOf(idOf(used));
     expect(books.map(({ isOpen, requests }) => [isOpen, requests])).to.deep.equal([[true, 1]]);
+  });
+
+  it("a card tried over and over keeps books that a command takes, with all that was granted", async () => {
+    const made = payment();
+    await process.rail.send(profile, made, BEFORE);
+    const cardId = cardsOf(made)[0]?.id ?? "";
+    network.configure({ lost: 1 });
+    for (let tried = 0; tried < REPORTS_MAX; tried += 1) await network.authorize(cardId, 9_999, MERCHANT);
+    const { id } = await network.authorize(cardId, 1_000, MERCHANT);
+    network.configure({ lost: 0 });
+    const books = await process.rail.booksOf(idOf(made));
+    expect(isReports(books)).to.equal(true);
+    expect(books.filter(({ isOpen }) => isOpen).map(({ authorization }) => authorization)).to.deep.equal([
+      id,
+    ]);
+  });
+
+  it("no card is made while its connection is being removed", async () => {
+    const record = await process.connections.recordOf(profile.organizationId);
+    if (record === null) throw new Error("no connection");
+    await process.connections.setEnding(record, true);
+    const early = payment();
+    expect(await process.rail.send(profile, early, BEFORE)).to.include({ code: "CARD_NOT_ISSUED" });
+    expect(cardsOf(early)).to.deep.equal([]);
+    await process.connections.setEnding(record, false);
+    expect((await process.rail.send(profile, payment(), BEFORE)).status).to.equal("armed");
+  });
+
+  it("a connection check's card is no payment that has changed", async () => {
+    const connection = await process.connections.fresh(profile.organizationId);
+    if (connection === null) throw new Error("no connection");
+    const transactionId = `${CHECK_PREFIX}1`;
+    const ordered = { ...profile, transactionId, amountCents: 300 };
+    await process.cards.order(ordered, connection, 0);
+    const card = await process.cards.of(transactionId);
+    if (card === null) throw new Error("no card");
+    await process.cards.armed(ordered, card, false);
+    const cardRef = (await process.cards.of(transactionId))?.cardRef ?? "";
+    await network.authorize(cardRef, 100, MERCHANT);
+    expect(await changed()).not.to.include(transactionId);
   });
 });

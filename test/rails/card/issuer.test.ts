@@ -208,12 +208,28 @@ describe("cards of a connected issuer", function () {
     for (const secret of [KEY, SECRET]) expect(JSON.stringify(records)).not.to.include(secret);
   });
 
-  it("a top-up fires funding.deposited", async () => {
+  it("a top-up fires funding.deposited, whichever organization has signed one of its id before", async () => {
+    const own = await newWorld(service);
+    await elevate(own);
+    await own.api.ok("connectCardIssuer", 200, { token: own.token, body: { apiKey: KEY } });
     network.topUp(12_345);
-    await eventually("it is told", async () => {
-      const found = await db.collection(COLLECTIONS.events).findOne({ type: "funding.deposited" });
-      return found !== null && JSON.stringify(found["data"]).includes("12345");
+    for (const { organizationId } of [own.organization, world.organization])
+      await eventually("it is told", async () => {
+        const found = await db
+          .collection(COLLECTIONS.events)
+          .findOne({ organizationId, type: "funding.deposited" });
+        return found !== null && JSON.stringify(found["data"]).includes("12345");
+      });
+    await own.api.ok("disconnectCardIssuer", 204, { token: own.token });
+  });
+
+  it("a key of another mode of the same account does not replace the connected one", async () => {
+    network.configure({ isLive: true });
+    await world.api.refused("connectCardIssuer", 409, "RAIL_IN_USE", {
+      token: world.token,
+      body: { apiKey: KEY },
     });
+    network.configure({ isLive: false });
   });
 
   it("a charge that only the issuer knows is found by the reconciliation, and on whose card", async () => {
