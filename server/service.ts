@@ -16,7 +16,7 @@ import { Admission } from "./http/admission.ts";
 import { BrowserSessions } from "./http/browser-sessions.ts";
 import { createApp, trustedProxy } from "./http/app.ts";
 import { connectionsMax, ofAddressMax } from "./http/connections.ts";
-import { Callers } from "./http/callers.ts";
+import { RequestOrigins } from "./http/request-origins.ts";
 import { KeyDeliveries } from "../src/agents/key-deliveries/key-deliveries.ts";
 import { Limits } from "../src/limits/limits.ts";
 import { Lists } from "../src/store/lists.ts";
@@ -26,7 +26,7 @@ import { CardMessages } from "../src/rails/card/inbound.ts";
 import { CurrentProtocol } from "./mcp/current-protocol.ts";
 import { Payments } from "../src/payments/payments.ts";
 import { PaymentChanges } from "../src/payments/payment-changes.ts";
-import { WaitingCalls } from "../src/payments/payment-outcome.ts";
+import { WaitingCalls } from "../src/payments/waiting-calls.ts";
 import { openAuditTrail } from "./open-audit-trail.ts";
 import { openIdentity } from "./open-identity.ts";
 import { Pipeline } from "./pipeline/pipeline.ts";
@@ -193,8 +193,8 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
   metrics.openStreams(() => streams.open);
   registerOpenWork({ collections, metrics, clock });
   let draining = false;
-  const callers = new Callers([baseUrl, mcpUrl], options.allowedHosts);
-  const browsers = new BrowserSessions(baseUrl, callers);
+  const origins = new RequestOrigins([baseUrl, mcpUrl], options.allowedHosts);
+  const browsers = new BrowserSessions(baseUrl, origins);
   const currentProtocol = new CurrentProtocol(logger);
   const { projections } = core.effectDependencies;
   const cardMessages = new CardMessages({
@@ -217,7 +217,7 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
       clock,
     }),
     cardElements: core.cardConnections.elements,
-    callers,
+    origins,
     currentProtocol,
     admission: new Admission({ authenticator, browsers, limits }),
     browsers,

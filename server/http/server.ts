@@ -16,7 +16,7 @@ import {
 } from "./connections.ts";
 import { errorBodyOf } from "./errors.ts";
 import { PROBES } from "./probes.ts";
-import { REQUEST_ID } from "./request-note.ts";
+import { REQUEST_ID } from "./request-context.ts";
 import { inSlices } from "./slices.ts";
 import { PlainError } from "../../src/lib/plain-error.ts";
 
