@@ -15,7 +15,7 @@ import { createHandlers } from "./handlers/index.ts";
 import { Admission } from "./http/admission.ts";
 import { BrowserSessions } from "./http/browser-sessions.ts";
 import { createApp, trustedProxy } from "./http/app.ts";
-import { connectionsMax, ofAddressMax } from "./http/connections.ts";
+import { connectionsMax, ofAddressMax } from "./http/connection-limits.ts";
 import { RequestOrigins } from "./http/request-origins.ts";
 import { KeyDeliveries } from "../src/agents/key-deliveries/key-deliveries.ts";
 import { Limits } from "../src/limits/limits.ts";
@@ -35,7 +35,7 @@ import { Sealer } from "../src/secrets/sealer.ts";
 import { authCollections } from "../src/store/identity-documents.ts";
 import { transactionsOf } from "../src/store/transactions.ts";
 import { WebhookEndpoints } from "../src/webhooks/endpoints.ts";
-import { Connections, sharesOrigin } from "./oauth/connections.ts";
+import { ClientConnections, sharesOrigin } from "./oauth/client-connections.ts";
 import { BoundedWork } from "../src/lib/bounded-work.ts";
 import { KeyedMutex } from "../src/lib/keyed-mutex.ts";
 import type { ServiceOptions } from "./service-options.ts";
@@ -85,7 +85,7 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
   const mutex = new KeyedMutex(LOCK_TIMEOUT_MS);
   const onForged = forgedRecordsLog(logger, core.metrics);
   const oauth = sharesOrigin(baseUrl, mcpUrl)
-    ? new Connections({
+    ? new ClientConnections({
         ...options,
         db,
         agents: collections.agents,

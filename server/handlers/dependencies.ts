@@ -32,7 +32,7 @@ import type { PaymentChanges } from "../../src/payments/payment-changes.ts";
 import type { BoundedWork } from "../../src/lib/bounded-work.ts";
 import type { KeyedMutex } from "../../src/lib/keyed-mutex.ts";
 import type { WebhookEndpoints } from "../../src/webhooks/endpoints.ts";
-import type { Connections } from "../oauth/connections.ts";
+import type { ClientConnections } from "../oauth/client-connections.ts";
 import type { Webhooks } from "../../src/webhooks/webhooks.ts";
 import type { Metrics } from "../../src/metrics/metrics.ts";
 
@@ -69,7 +69,7 @@ export interface HandlerDependencies {
   readonly webhooks: Webhooks & { readonly endpoints: WebhookEndpoints };
   readonly auditSeal: AuditSeal;
   /** Null if OAuth is not served because MCP and the dashboard have different origins. */
-  readonly connections: Connections | null;
+  readonly connections: ClientConnections | null;
   readonly hashApiKey: (value: string) => string;
   readonly agentProofs: AgentProofs;
   readonly accessProofs: AccessProofs;

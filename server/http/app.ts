@@ -18,7 +18,7 @@ import type { Logos } from "../../src/containers/logos.ts";
 import type { Logger } from "../../src/lib/logger.ts";
 import { packageVersion } from "../../src/lib/package-root.ts";
 import { mcpEndpoint, mcpOtherMethods, type McpDependencies } from "../mcp/endpoint.ts";
-import type { Connections } from "../oauth/connections.ts";
+import type { ClientConnections } from "../oauth/client-connections.ts";
 import { SCOPE } from "../oauth/provider.ts";
 import { oauthRouter } from "../oauth/routes.ts";
 import { type Admission, hasRateLimitHeaders, surfaceOf } from "./admission.ts";
@@ -41,7 +41,7 @@ export interface AppDependencies extends McpDependencies, RestDependencies, Prob
   readonly billing: StripeBilling;
   readonly cardElements: readonly CardElements[];
   /** Null if OAuth is not served. */
-  readonly oauth: Connections | null;
+  readonly oauth: ClientConnections | null;
   readonly codec: Omit<CodecDependencies, "admission" | "logger">;
   readonly logger: Logger;
 }
@@ -99,7 +99,7 @@ export function createApp(dependencies: AppDependencies): Express {
 
 /** Makes a 401 tell clients where to find the OAuth metadata. */
 const challenging =
-  ({ baseUrl }: Connections): RequestHandler =>
+  ({ baseUrl }: ClientConnections): RequestHandler =>
   (_request, response, next) => {
     const metadata = `${baseUrl}/.well-known/oauth-protected-resource/mcp`;
     requestContextOf(response).challenge = `resource_metadata="${metadata}", scope="${SCOPE}"`;

@@ -13,7 +13,7 @@ import {
   endIfSilent,
   oneAtATime,
   ofAddressMax,
-} from "./connections.ts";
+} from "./connection-limits.ts";
 import { errorBodyOf } from "./errors.ts";
 import { PROBES } from "./probes.ts";
 import { REQUEST_ID } from "./request-context.ts";

@@ -16,7 +16,7 @@ import { Watching } from "./delivery/watching.ts";
 import { auditValue } from "../domain/audit/canonical.ts";
 import { GuardedFetch } from "../lib/guarded-fetch/guarded-fetch.ts";
 import { Load } from "../lib/load.ts";
-import type { TemporalWebhooks } from "../actors/webhooks.ts";
+import type { TemporalWebhooks } from "../actors/webhook-workflows.ts";
 import { authoritiesIn } from "../identity/authorities.ts";
 import type { WebhookSettings } from "./settings.ts";
 import type { Logger } from "../lib/logger.ts";

@@ -6,7 +6,7 @@ import { Client, Connection, type WorkflowHandle } from "@temporalio/client";
 import { NativeConnection } from "@temporalio/worker";
 import { TemporalCalls } from "../../src/actors/calls.ts";
 import { signalHeld, startInviteMail } from "../../src/actors/mails.ts";
-import { TemporalWebhooks } from "../../src/actors/webhooks.ts";
+import { TemporalWebhooks } from "../../src/actors/webhook-workflows.ts";
 import { startEngines } from "../../src/engines/start.ts";
 import { approvalWorkflowId } from "../../src/messages/approval.ts";
 import { deliveryWorkflowId, replayWorkflowId, secretExpiryWorkflowId } from "../../src/messages/delivery.ts";
