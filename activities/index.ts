@@ -3,7 +3,7 @@ import pLimit from "p-limit";
 import { actorTeller } from "../src/actors/actor-teller.ts";
 import type { AuditLog } from "../src/audit/chain/appender.ts";
 import { provisionOrganization } from "../src/containers/provision.ts";
-import { createPaymentActivities, type PaymentActivityDependencies } from "./payments.ts";
+import { createPaymentActivities, type PaymentActivityDependencies } from "./payment-activities.ts";
 import type { MailActivities } from "../src/mail/activities.ts";
 import type {
   AgentGateway,

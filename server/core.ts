@@ -28,7 +28,7 @@ import type { LedgerRoute } from "../src/actors/ledger-peers.ts";
 import { Ledgers } from "../src/actors/ledgers.ts";
 import { wholePayment } from "../src/actors/whole-payment.ts";
 import { TemporalActors } from "../src/actors/temporal.ts";
-import { TemporalWebhooks } from "../src/actors/webhooks.ts";
+import { TemporalWebhooks } from "../src/actors/webhook-workflows.ts";
 import type { WebhookSettings } from "../src/webhooks/settings.ts";
 import type { Connections } from "../src/store/connections.ts";
 import { AccessProofs } from "../src/secrets/access-proofs.ts";

@@ -16,7 +16,7 @@ import { cardIssuers } from "../src/rails/card/issuers.ts";
 import type { CardIssuerKind } from "../src/payments/card-issuer.ts";
 import { createCore } from "./core.ts";
 import { ensureIndexes } from "./indexes.ts";
-import { originsOf } from "./http/callers.ts";
+import { originsOf } from "./http/request-origins.ts";
 import type { HttpServer } from "./http/server.ts";
 import type { Counts } from "../src/limits/counts.ts";
 import { MemoryCounts } from "../src/limits/memory-counts.ts";

@@ -15,8 +15,8 @@ import { createHandlers } from "./handlers/index.ts";
 import { Admission } from "./http/admission.ts";
 import { BrowserSessions } from "./http/browser-sessions.ts";
 import { createApp, trustedProxy } from "./http/app.ts";
-import { connectionsMax, ofAddressMax } from "./http/connections.ts";
-import { Callers } from "./http/callers.ts";
+import { connectionsMax, ofAddressMax } from "./http/connection-limits.ts";
+import { RequestOrigins } from "./http/request-origins.ts";
 import { KeyDeliveries } from "../src/agents/key-deliveries/key-deliveries.ts";
 import { Limits } from "../src/limits/limits.ts";
 import { Lists } from "../src/store/lists.ts";
@@ -26,7 +26,7 @@ import { CardMessages } from "../src/rails/card/inbound.ts";
 import { CurrentProtocol } from "./mcp/current-protocol.ts";
 import { Payments } from "../src/payments/payments.ts";
 import { PaymentChanges } from "../src/payments/payment-changes.ts";
-import { WaitingCalls } from "../src/payments/payment-outcome.ts";
+import { WaitingCalls } from "../src/payments/waiting-calls.ts";
 import { openAuditTrail } from "./open-audit-trail.ts";
 import { openIdentity } from "./open-identity.ts";
 import { Pipeline } from "./pipeline/pipeline.ts";
@@ -35,7 +35,7 @@ import { Sealer } from "../src/secrets/sealer.ts";
 import { authCollections } from "../src/store/identity-documents.ts";
 import { transactionsOf } from "../src/store/transactions.ts";
 import { WebhookEndpoints } from "../src/webhooks/endpoints.ts";
-import { Connections, sharesOrigin } from "./oauth/connections.ts";
+import { ClientConnections, sharesOrigin } from "./oauth/client-connections.ts";
 import { BoundedWork } from "../src/lib/bounded-work.ts";
 import { KeyedMutex } from "../src/lib/keyed-mutex.ts";
 import type { ServiceOptions } from "./service-options.ts";
@@ -85,7 +85,7 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
   const mutex = new KeyedMutex(LOCK_TIMEOUT_MS);
   const onForged = forgedRecordsLog(logger, core.metrics);
   const oauth = sharesOrigin(baseUrl, mcpUrl)
-    ? new Connections({
+    ? new ClientConnections({
         ...options,
         db,
         agents: collections.agents,
@@ -193,8 +193,8 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
   metrics.openStreams(() => streams.open);
   registerOpenWork({ collections, metrics, clock });
   let draining = false;
-  const callers = new Callers([baseUrl, mcpUrl], options.allowedHosts);
-  const browsers = new BrowserSessions(baseUrl, callers);
+  const origins = new RequestOrigins([baseUrl, mcpUrl], options.allowedHosts);
+  const browsers = new BrowserSessions(baseUrl, origins);
   const currentProtocol = new CurrentProtocol(logger);
   const { projections } = core.effectDependencies;
   const cardMessages = new CardMessages({
@@ -217,7 +217,7 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
       clock,
     }),
     cardElements: core.cardConnections.elements,
-    callers,
+    origins,
     currentProtocol,
     admission: new Admission({ authenticator, browsers, limits }),
     browsers,

@@ -27,7 +27,7 @@ import {
 } from "../src/domain/agent/state.ts";
 import type { AgentInput, AgentSettings, AgentStateView, SubmitResult } from "../src/messages/agent.ts";
 import { STATE_QUERY, SUBMIT_UPDATE } from "../src/messages/agent.ts";
-import { agentRefusal } from "../src/messages/guards/refusals.ts";
+import { agentRefusal } from "../src/messages/guards/batch-refusals.ts";
 import { agentStateKey } from "../src/messages/search-attributes.ts";
 import { sideTaskQueue } from "../src/messages/task-queues.ts";
 import { describeAgent } from "./agent-details.ts";

@@ -16,7 +16,7 @@ import {
   type HeldPayment,
   nextStep,
   NOTHING_TO_MAIL,
-  sending,
+  withMailInFlight,
   withHeld,
 } from "../src/domain/approval-mails.ts";
 import { type ApprovalMailsInput, HELD_SIGNAL } from "../src/messages/mail.ts";
@@ -52,7 +52,7 @@ export async function approvalMails({
       await condition(() => isLong() || isSooner(), step.until - Date.now());
     } else {
       const { mail } = step;
-      state = sending(state, mail, Date.now());
+      state = withMailInFlight(state, mail, Date.now());
       const end = await mailed({ ...person, mail });
       state = ended(state, mail, end, Date.now());
     }

@@ -8,5 +8,6 @@ export { settlement } from "./settlement.ts";
 export { delivery } from "./delivery.ts";
 export { inviteMail } from "./invite-mail.ts";
 export { approvalMails } from "./approval-mails.ts";
-export { replay, secretExpiry } from "./webhooks.ts";
+export { replay } from "./replay.ts";
+export { secretExpiry } from "./secret-expiry.ts";
 export { watch } from "./watch.ts";

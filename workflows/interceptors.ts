@@ -19,7 +19,7 @@ import {
   type Opened,
   type PayloadRefusal,
 } from "../src/messages/envelope.ts";
-import { REFUSED } from "../src/messages/guards/refusals.ts";
+import { REFUSED } from "../src/messages/guards/batch-refusals.ts";
 
 /**
  * Maximum age of an update at the start of the run that accepts it, including clock differences. Temporal accepts an

@@ -51,7 +51,7 @@ export class LedgerActor {
     for (const command of commands) this.#noteAnswer(command);
     const replies = commands.map((command) => this.#judge(command));
     const touched = [...ledger.touched].flatMap((agentId) => ledger.accounts.get(agentId) ?? []);
-    for (const account of touched) sweeps.expect(this.#dueAt(account), account);
+    for (const account of touched) sweeps.noteChange(this.#dueAt(account), account);
     // A stop or a budget may touch more accounts than fit into a reply. The ledger then writes their records itself.
     const isLarge = touched.length > LEDGER_SUMMARIES_MAX;
     const named = new Set(commands.flatMap((command) => ("agentId" in command ? command.agentId : [])));
@@ -59,7 +59,7 @@ export class LedgerActor {
     sweeps.recordAtOnce(touched.filter((account) => !isShared(account)));
     const shared = touched.filter(isShared);
     if (replies.some(({ kind }) => kind === "replaced" || kind === "calendar")) sweeps.recheck();
-    sweeps.rest(this.#now());
+    sweeps.clearIfIdle(this.#now());
     return {
       revision: ledger.revision,
       replies,

@@ -54,7 +54,7 @@ export interface SweepPorts {
   readonly emitCommand: () => void;
 }
 
-type Kind = Any["kind"];
+type Kind = DueWork["kind"];
 
 /** Consecutive failures in this run, and the end of the backoff. */
 interface Backoff {
@@ -100,7 +100,7 @@ export class LedgerSweeps {
   }
 
   /** Notes a changed account with work due at `dueAt`. */
-  expect(dueAt: number, account: Account): void {
+  noteChange(dueAt: number, account: Account): void {
     this.#note(account);
     const { agentId } = account;
     const isDue = this.#unmirrored.has(agentId) || this.#untold.has(agentId);
@@ -119,7 +119,7 @@ export class LedgerSweeps {
   }
 
   /** Clears `nextAt` if nothing is due any more, so that no timer runs for confirmed work. */
-  rest(now: number): void {
+  clearIfIdle(now: number): void {
     const { openPayments } = this.#ledger;
     const isOwed = [this.#unmirrored, this.#untold, this.#unshared, this.#backoffs, this.#sweeping].some(
       ({ size }) => size > 0,
@@ -183,7 +183,7 @@ export class LedgerSweeps {
     return false;
   }
 
-  #inBatches<T extends Any>(
+  #inBatches<T extends DueWork>(
     due: readonly T[],
     size: number,
     work: (some: readonly T[]) => Promise<void>,
@@ -196,7 +196,7 @@ export class LedgerSweeps {
     }
   }
 
-  #run(pool: Pool, some: readonly Any[], work: () => Promise<void>): void {
+  #run(pool: Pool, some: readonly DueWork[], work: () => Promise<void>): void {
     const names = some.map(nameOf);
     for (const name of names) this.#sweeping.add(name);
     this.#running[pool] += 1;
@@ -393,15 +393,15 @@ interface DueActor {
   readonly kind: "actor";
   readonly agentId: string;
 }
-type Any = Due | DueLimits | DueActor;
+type DueWork = Due | DueLimits | DueActor;
 
-const isPayment = (due: Any): due is DuePayment => due.kind === "payment";
-const isRecord = (due: Any): due is DueRecord => due.kind === "record";
-const isCap = (due: Any): due is DueCap => due.kind === "cap";
+const isPayment = (due: DueWork): due is DuePayment => due.kind === "payment";
+const isRecord = (due: DueWork): due is DueRecord => due.kind === "record";
+const isCap = (due: DueWork): due is DueCap => due.kind === "cap";
 
-const poolOf = (due: Any): Pool => (due.kind === "payment" ? due.rail : due.kind);
+const poolOf = (due: DueWork): Pool => (due.kind === "payment" ? due.rail : due.kind);
 
-function nameOf(due: Any): string {
+function nameOf(due: DueWork): string {
   const kind: Kind = due.kind;
   if (due.kind === "payment") return `${kind} ${due.transactionId}`;
   return due.kind === "cap" ? `${kind} ${due.teamId ?? ""}` : `${kind} ${due.agentId}`;

@@ -18,7 +18,7 @@ import { judge } from "../src/domain/ledger/judge.ts";
 import { packLedger, unpackLedger } from "../src/domain/ledger/pack.ts";
 import { newLedger } from "../src/domain/ledger/state.ts";
 import { staleBackupOf } from "../src/domain/ledger/stale-backup.ts";
-import { ledgerRefusal } from "../src/messages/guards/refusals.ts";
+import { ledgerRefusal } from "../src/messages/guards/batch-refusals.ts";
 import type {
   AccountQueryInput,
   AccountView,

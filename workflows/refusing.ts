@@ -1,12 +1,12 @@
 import { ApplicationFailure } from "@temporalio/workflow";
 import type { StaleBackup } from "../src/domain/ledger/stale-backup.ts";
-import { STALE, type Refusal, REFUSED } from "../src/messages/guards/refusals.ts";
+import { STALE, type BatchRefusal, REFUSED } from "../src/messages/guards/batch-refusals.ts";
 
 /**
  * Throws a refusal in an update's validator, which must be synchronous. A refused update leaves no history, and its
  * sender gets the reason.
  */
-export function refuse(refusal: Refusal | null): void {
+export function refuse(refusal: BatchRefusal | null): void {
   if (refusal === null) return;
   const refused = refusal.commands.map(({ index, why }) => `${String(index)} is ${why}`).join(", ");
   const message = refused === "" ? "it is no batch of commands" : `of its commands ${refused}`;

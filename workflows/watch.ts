@@ -1,7 +1,7 @@
 import { continueAsNew, proxyActivities, setCurrentDetails, sleep, workflowInfo } from "@temporalio/workflow";
 import type { Activities } from "../activities/types.ts";
 import { perRail } from "../src/domain/ledger/payment.ts";
-import type { Watch } from "../src/messages/delivery.ts";
+import type { Watch } from "../src/messages/watch.ts";
 import { sideTaskQueue } from "../src/messages/task-queues.ts";
 
 /** Maximum passes in one run. The workflow then continues as new, which keeps its history short. */

@@ -1,7 +1,7 @@
 import { capturedInFull, type RailBooks } from "../../src/domain/ledger/books.ts";
 import { dayWith } from "../../src/domain/ledger/restore.ts";
 import { emptyUsage } from "../../src/domain/ledger/usage.ts";
-import { approvalDocument } from "../../src/store/records.ts";
+import { approvalDocument } from "../../src/store/payment-records.ts";
 import {
   moneyOf,
   type Payment,

@@ -4,10 +4,10 @@ import {
   type ExecutionHints,
   type PaymentEffects,
 } from "../../src/payments/effects.ts";
-import { Superseded } from "../../src/payments/sending.ts";
+import { Superseded } from "../../src/payments/rail-sender.ts";
 import { layFences } from "../../src/rails/fences.ts";
 import { NoSuchActor } from "../../src/actors/no-such-actor.ts";
-import { createPaymentActivities, type PaymentActivities } from "../../activities/payments.ts";
+import { createPaymentActivities, type PaymentActivities } from "../../activities/payment-activities.ts";
 import type {
   PaymentWorkflows,
   Projections,

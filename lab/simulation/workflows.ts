@@ -1,4 +1,4 @@
-import type { PaymentActivities } from "../../activities/payments.ts";
+import type { PaymentActivities } from "../../activities/payment-activities.ts";
 import type { PaymentWorkflows } from "../../src/payments/ports.ts";
 import type { Payment } from "../../src/domain/ledger/payment.ts";
 import type { AgentProfile } from "../../src/domain/agent/state.ts";

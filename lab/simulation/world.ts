@@ -1,7 +1,7 @@
 import type { NetworkTimes } from "../../src/messages/rail-network.ts";
 import { perRail } from "../../src/domain/ledger/payment.ts";
 import { isDeepStrictEqual } from "node:util";
-import { Fenced, Superseded } from "../../src/payments/sending.ts";
+import { Fenced, Superseded } from "../../src/payments/rail-sender.ts";
 import { NoSuchActor } from "../../src/actors/no-such-actor.ts";
 import type { BudgetPolicy } from "../../src/domain/ledger/policy.ts";
 import { type AgentProfile, summarize } from "../../src/domain/agent/state.ts";

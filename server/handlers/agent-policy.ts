@@ -1,4 +1,4 @@
-import type { AgentDocument } from "../../src/store/documents.ts";
+import { type AgentDocument, profileOf } from "../../src/store/documents.ts";
 import { awaitFlush } from "../../src/actors/catch-up.ts";
 import { refusal } from "../../src/domain/errors.ts";
 import { patchPolicy } from "../../src/domain/ledger/policy.ts";
@@ -8,7 +8,7 @@ import { definedFields } from "../../src/store/lists.ts";
 import { budgetPolicyView } from "../../src/views/views.ts";
 import { accountsOf, withPolicy } from "./agent-accounts.ts";
 import { agentsFollowing } from "./agent-records.ts";
-import { type HandlerDependencies, profileOf } from "./dependencies.ts";
+import type { HandlerDependencies } from "./dependencies.ts";
 import { notFundable } from "./fundings.ts";
 import type { Handlers } from "./types.ts";
 

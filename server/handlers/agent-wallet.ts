@@ -2,7 +2,8 @@ import { WALLET_RAIL } from "../../src/domain/ledger/payment.ts";
 import { TimeoutError, withTimeout } from "../../src/lib/with-timeout.ts";
 import { ok } from "../../src/domain/result.ts";
 import { walletView } from "../../src/views/views.ts";
-import { type HandlerDependencies, profileOf } from "./dependencies.ts";
+import { profileOf } from "../../src/store/documents.ts";
+import type { HandlerDependencies } from "./dependencies.ts";
 import type { Handlers } from "./types.ts";
 
 /** Timeout for the chain's balance. After that the balance is shown as unavailable. */

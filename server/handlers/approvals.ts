@@ -1,4 +1,3 @@
-import { mcOf } from "../../src/domain/money.ts";
 import pLimit from "p-limit";
 import type { ApprovalDocument } from "../../src/store/documents.ts";
 import type { PersonsDecision } from "../../src/payments/payment-proofs.ts";
@@ -15,7 +14,7 @@ import { ok, refused } from "../../src/domain/result.ts";
 import type { SessionPrincipal } from "../../src/identity/session-principal.ts";
 import { mostSpecificScope } from "../../src/identity/most-specific-scope.ts";
 import { ActorUnavailable } from "../../src/actors/actor-unavailable.ts";
-import { paymentIn } from "../../src/store/records.ts";
+import { paymentIn, shownOrderOf } from "../../src/store/payment-records.ts";
 import { approvalView } from "../../src/views/views.ts";
 import { newUuid } from "../../src/lib/ids.ts";
 import { isUnavailable } from "../../src/lib/unavailable.ts";
@@ -52,8 +51,8 @@ interface Taken extends Pick<LedgerAnswer<Payment>, "requestedMs" | "revisionRec
   readonly reply: Extract<LedgerReply<Payment>, { readonly kind: "payment" }>;
 }
 
-type Many = InputOf<typeof operations.decideApprovals>["body"]["decisions"][number];
-type ManyResult = DeepReadonly<OutputOf<typeof operations.decideApprovals>["results"][number]>;
+type BatchedDecision = InputOf<typeof operations.decideApprovals>["body"]["decisions"][number];
+type BatchedResult = DeepReadonly<OutputOf<typeof operations.decideApprovals>["results"][number]>;
 
 type ListQuery = InputOf<typeof operations.listPendingApprovals>["query"];
 
@@ -102,7 +101,7 @@ export function approvalHandlers(dependencies: HandlerDependencies): ApprovalHan
     const { value: approval } = found;
     if (approval.state === "completed") return refused(alreadyResolved(approval));
     const profile = profileOfApproval(approval);
-    const proof = proofs.ofDecision(profile, orderOf(approval), decision);
+    const proof = proofs.ofDecision(profile, shownOrderOf(approval), decision);
     await begin();
     const { reply, ...answered } = await submit(profile, approval, commandOf(approval, decision, proof));
     if (reply.kind === "payment") return ok({ profile, reply, ...answered });
@@ -201,10 +200,10 @@ export function approvalHandlers(dependencies: HandlerDependencies): ApprovalHan
    * waits for another's rail.
    */
   async function resolveAll(
-    given: readonly Many[],
+    given: readonly BatchedDecision[],
     caller: Caller,
     onTaken: (id: string, taken: Taken) => void,
-  ): Promise<readonly ManyResult[]> {
+  ): Promise<readonly BatchedResult[]> {
     const limit = pLimit(CONCURRENCY_MAX);
     const { principal } = caller;
     return Promise.all(
@@ -246,23 +245,23 @@ export function approvalHandlers(dependencies: HandlerDependencies): ApprovalHan
 
     async decideApprovals({ body: { decisions } }, caller) {
       const { audit } = caller;
-      await audit.begin({ before: null, after: { decisions: decisions.map(wordless) } });
+      await audit.begin({ before: null, after: { decisions: decisions.map(withoutFeedback) } });
       const decided = new Set<string>();
       // The decisions of the ledgers, whatever becomes of the payments before the call ends.
       const results = await resolveAll(decisions, caller, (id, { reply }) => {
         if (reply.changed) decided.add(id);
       });
-      audit.change(null, { decisions: decisions.filter(({ id }) => decided.has(id)).map(wordless) });
+      audit.change(null, { decisions: decisions.filter(({ id }) => decided.has(id)).map(withoutFeedback) });
       return ok({ body: { results } });
     },
   };
 }
 
 /** Omits feedback from the audit log; the approval has it. */
-const wordless = ({ decision, id }: Many) => ({ id, decision });
+const withoutFeedback = ({ decision, id }: BatchedDecision) => ({ id, decision });
 
 function decisionOf(
-  { decision, feedback = "" }: Pick<Many, "decision" | "feedback">,
+  { decision, feedback = "" }: Pick<BatchedDecision, "decision" | "feedback">,
   { name, userId }: SessionPrincipal,
 ): PersonsDecision {
   const by = { userId, name };
@@ -273,26 +272,6 @@ function decisionOf(
 
 const alreadyResolved = (approval: Pick<ApprovalDocument, "resolution"> | null): Refusal =>
   refusal(approval?.resolution === "expired" ? "APPROVAL_EXPIRED" : "APPROVAL_ALREADY_RESOLVED");
-
-/** Returns the payment as it was shown to the person, which is exactly what the proof covers. */
-const orderOf = (approval: ApprovalDocument) => {
-  const {
-    _id: approvalId,
-    amountCents,
-    currency,
-    ledgerState,
-    purpose,
-    rail,
-    recipient,
-    resource,
-  } = approval;
-  const { transactionId, amountMc = mcOf(amountCents) } = approval;
-  const purchase =
-    ledgerState.protocol === undefined || resource === undefined
-      ? {}
-      : { protocol: ledgerState.protocol, resource };
-  return { approvalId, amountMc, currency, purpose, rail, recipient, transactionId, ...purchase };
-};
 
 function commandOf(
   { agentId, transactionId }: ApprovalDocument,

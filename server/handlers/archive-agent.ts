@@ -1,4 +1,4 @@
-import type { AgentDocument } from "../../src/store/documents.ts";
+import { type AgentDocument, profileOf } from "../../src/store/documents.ts";
 import { detachEverywhere } from "../../src/rails/detach.ts";
 import type { Detachment } from "../../src/payments/ports.ts";
 import { withTimeout } from "../../src/lib/with-timeout.ts";
@@ -14,7 +14,6 @@ import { agentView, walletView } from "../../src/views/views.ts";
 import { agentsIn } from "./agent-records.ts";
 import { awaitFlush } from "../../src/actors/catch-up.ts";
 import type { HandlerDependencies } from "./dependencies.ts";
-import { profileOf } from "./dependencies.ts";
 import type { Handler } from "./types.ts";
 
 /** Timeout for reading the wallet's balance in a machine's archive. */

@@ -7,7 +7,7 @@ import type { AgentTool } from "../../src/contract/tool-names.ts";
 import { newId } from "../../src/lib/ids.ts";
 import type { AgentDocument, AgentKeyRecord } from "../../src/store/documents.ts";
 import { agentKeyView } from "../../src/views/views.ts";
-import type { AskingClient, Connections } from "../oauth/connections.ts";
+import type { AskingClient, ClientConnections } from "../oauth/client-connections.ts";
 import { keyMinterOf } from "./agent-key-records.ts";
 import { keyRevokerOf, namedBy } from "./agent-keys.ts";
 import { agentsIn } from "./agent-records.ts";
@@ -130,7 +130,7 @@ export const endedConnectionsOf = (
 
 /** Decides a request once, even if others try concurrently. */
 async function deciding<T>(
-  connections: Connections,
+  connections: ClientConnections,
   uid: string,
   decide: () => Promise<Result<T>>,
 ): Promise<Result<T>> {

@@ -1,6 +1,12 @@
 import { projectFull } from "../../src/payments/full-ledger.ts";
 import { randomBytes } from "node:crypto";
-import type { AgentDocument, AgentKeyRecord, TeamDocument, WalletRecord } from "../../src/store/documents.ts";
+import {
+  type AgentDocument,
+  type AgentKeyRecord,
+  type TeamDocument,
+  type WalletRecord,
+  profileOf,
+} from "../../src/store/documents.ts";
 import { createdEvent } from "../../src/store/journal.ts";
 import { isDeliverable } from "../../src/domain/agent/access.ts";
 import { labelsOf, setLabelsIn } from "../../src/domain/agent/labels.ts";
@@ -10,7 +16,6 @@ import type { Refusal } from "../../src/domain/errors.ts";
 import type { ManagementPrincipal } from "../../src/identity/principals.ts";
 import { createAgentAnswers, type NewAgent } from "./create-agent-answers.ts";
 import type { HandlerDependencies } from "./dependencies.ts";
-import { profileOf } from "./dependencies.ts";
 import { notFundable } from "./fundings.ts";
 import type { Handler } from "./types.ts";
 

@@ -11,9 +11,7 @@ import type { IssuedCards } from "../../src/rails/card/issued.ts";
 import type { ChallengeRail } from "../../src/rails/challenge/rail.ts";
 import type { Shops } from "../../src/rails/challenge/shops.ts";
 import type { Wallets } from "../../src/rails/wallet/index.ts";
-import type { AgentDocument } from "../../src/store/documents.ts";
 import type { AuditSeal } from "../../src/domain/audit/entry.ts";
-import type { AgentProfile } from "../../src/domain/agent/state.ts";
 import type { AgentActors } from "../../src/actors/agent-actors.ts";
 import type { Ledgers } from "../../src/actors/ledgers.ts";
 import type { TemporalActors } from "../../src/actors/temporal.ts";
@@ -29,12 +27,12 @@ import type { DailyCreates } from "../../src/agents/creates/daily-creates.ts";
 import type { Lists } from "../../src/store/lists.ts";
 import type { OrganizationKeys } from "../../src/identity/organization-keys/keys.ts";
 import type { Logger } from "../../src/lib/logger.ts";
-import type { WaitingCalls } from "../../src/payments/payment-outcome.ts";
+import type { WaitingCalls } from "../../src/payments/waiting-calls.ts";
 import type { PaymentChanges } from "../../src/payments/payment-changes.ts";
 import type { BoundedWork } from "../../src/lib/bounded-work.ts";
 import type { KeyedMutex } from "../../src/lib/keyed-mutex.ts";
 import type { WebhookEndpoints } from "../../src/webhooks/endpoints.ts";
-import type { Connections } from "../oauth/connections.ts";
+import type { ClientConnections } from "../oauth/client-connections.ts";
 import type { Webhooks } from "../../src/webhooks/webhooks.ts";
 import type { Metrics } from "../../src/metrics/metrics.ts";
 
@@ -71,7 +69,7 @@ export interface HandlerDependencies {
   readonly webhooks: Webhooks & { readonly endpoints: WebhookEndpoints };
   readonly auditSeal: AuditSeal;
   /** Null if OAuth is not served because MCP and the dashboard have different origins. */
-  readonly connections: Connections | null;
+  readonly connections: ClientConnections | null;
   readonly hashApiKey: (value: string) => string;
   readonly agentProofs: AgentProofs;
   readonly accessProofs: AccessProofs;
@@ -89,12 +87,3 @@ export interface HandlerDependencies {
   readonly approvalWindowSeconds: number;
   readonly keyDeliveryWindowSeconds: number;
 }
-
-/** Returns the agent's profile for its actor, from its record. */
-export const profileOf = (agent: AgentDocument): AgentProfile => ({
-  organizationId: agent.organizationId,
-  projectId: agent.projectId,
-  teamId: agent.teamId,
-  agentId: agent._id,
-  name: agent.name,
-});

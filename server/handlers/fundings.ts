@@ -4,7 +4,8 @@ import { newId } from "../../src/lib/ids.ts";
 import { TimeoutError, withTimeout } from "../../src/lib/with-timeout.ts";
 import { ChainUnreachable } from "../../src/chain/rpc.ts";
 import type { FundingDocument, Fundings } from "../../src/rails/wallet/fundings.ts";
-import { type HandlerDependencies, profileOf } from "./dependencies.ts";
+import { profileOf } from "../../src/store/documents.ts";
+import type { HandlerDependencies } from "./dependencies.ts";
 import type { Handlers } from "./types.ts";
 
 /** Time the response waits for the chain. A funding not settled by then is followed up later. */

@@ -19,6 +19,7 @@ import { notificationHandlers } from "./notifications.ts";
 import { organizationHandlers } from "./organization.ts";
 import { organizationKeyHandlers } from "./organization-keys.ts";
 import { passkeyHandlers } from "./passkeys.ts";
+import { ownBudgetHandlers } from "./own-budget.ts";
 import { paymentHandlers } from "./payments.ts";
 import { purchaseHandlers } from "./purchases.ts";
 import { projectHandlers } from "./projects.ts";
@@ -63,6 +64,7 @@ export const createHandlers = (dependencies: HandlerDependencies): Handlers => (
   ...connectionHandlers(dependencies),
   ...fundingHandlers(dependencies),
   ...paymentHandlers(dependencies),
+  ...ownBudgetHandlers(dependencies),
   ...purchaseHandlers(dependencies),
   ...railHandlers(dependencies),
   ...approvalHandlers(dependencies),

@@ -2,7 +2,7 @@ import type { z } from "zod";
 import type { checkedOffer } from "../../src/contract/purchases.ts";
 import type { checkedPayment } from "../../src/contract/rails.ts";
 import { WALLET_RAIL } from "../../src/domain/ledger/payment.ts";
-import type { AgentDocument } from "../../src/store/documents.ts";
+import { type AgentDocument, profileOf } from "../../src/store/documents.ts";
 import { awaitFlush } from "../../src/actors/catch-up.ts";
 import { refusal } from "../../src/domain/errors.ts";
 import type { Denial } from "../../src/domain/ledger/policy.ts";
@@ -11,13 +11,11 @@ import { ok, refused, type Result } from "../../src/domain/result.ts";
 import type { Deadline } from "../../src/lib/deadline.ts";
 import type { AccountView, LevelRest } from "../../src/messages/ledger.ts";
 import type { CheckedOrder } from "../../src/payments/payment-orders.ts";
-import type { Payments } from "../../src/payments/payments.ts";
 import { budgetPolicyView, denialDetailsView } from "../../src/views/views.ts";
 import { spendLimitRestsView } from "../../src/views/spend-limits.ts";
 import { accountsOf } from "./agent-accounts.ts";
 import type { HandlerDependencies } from "./dependencies.ts";
-import { profileOf } from "./dependencies.ts";
-import { orderOf, wrongRecipient } from "./payment-orders.ts";
+import { orderOf, wrongRecipient } from "./payment-recipients.ts";
 import { shopVisits } from "./shop-visits.ts";
 import type { Handlers } from "./types.ts";
 
@@ -30,10 +28,10 @@ interface Checked {
   readonly offer: z.output<typeof checkedOffer> | null;
 }
 
-export type OwnBudgetHandlers = Pick<Handlers, "getBudget" | "getWallet" | "checkPayment">;
+type OwnBudgetHandlers = Pick<Handlers, "getBudget" | "getWallet" | "checkPayment">;
 
-export function ownBudgetHandlers(dependencies: HandlerDependencies, payments: Payments): OwnBudgetHandlers {
-  const { clock, ledgers } = dependencies;
+export function ownBudgetHandlers(dependencies: HandlerDependencies): OwnBudgetHandlers {
+  const { clock, ledgers, payments } = dependencies;
   const accountOf = accountsOf(dependencies);
   const visit = shopVisits(dependencies);
 

@@ -1,4 +1,4 @@
-import type { AgentDocument, TransactionDocument } from "../../src/store/documents.ts";
+import { type AgentDocument, type TransactionDocument, profileOf } from "../../src/store/documents.ts";
 import { RAIL_OF } from "../../src/contract/rails.ts";
 import { rail } from "../../src/contract/records.ts";
 import { SETTLES_ON } from "../../src/domain/ledger/payment.ts";
@@ -7,7 +7,7 @@ import { refusal } from "../../src/domain/errors.ts";
 import { ok, refused, type Result } from "../../src/domain/result.ts";
 import type { PaymentOrder } from "../../src/payments/payment-orders.ts";
 import type { Payer, RecordedPayment } from "../../src/payments/payments.ts";
-import { outcomeOf } from "../../src/payments/payment-outcome.ts";
+import { awaitPayment } from "../../src/payments/waiting-calls.ts";
 import type { Deadline } from "../../src/lib/deadline.ts";
 import type { AgentPrincipal } from "../../src/identity/principals.ts";
 import { approvalView, transactionView } from "../../src/views/views.ts";
@@ -15,25 +15,22 @@ import { recordsOf } from "../../src/store/held-payments.ts";
 import { definedFields } from "../../src/store/lists.ts";
 import { newUuid } from "../../src/lib/ids.ts";
 import type { HandlerDependencies } from "./dependencies.ts";
-import { profileOf } from "./dependencies.ts";
-import { type OwnBudgetHandlers, ownBudgetHandlers } from "./own-budget.ts";
-import { orderOf, wrongRecipient } from "./payment-orders.ts";
+import { orderOf, wrongRecipient } from "./payment-recipients.ts";
 import type { Handlers } from "./types.ts";
 
-type PaymentHandlers = OwnBudgetHandlers &
-  Pick<
-    Handlers,
-    | "createPayment"
-    | "createCardPayment"
-    | "createWalletPayment"
-    | "getPayment"
-    | "listPayments"
-    | "cancelPayment"
-    | "getDenialFeedback"
-  >;
+type PaymentHandlers = Pick<
+  Handlers,
+  | "createPayment"
+  | "createCardPayment"
+  | "createWalletPayment"
+  | "getPayment"
+  | "listPayments"
+  | "cancelPayment"
+  | "getDenialFeedback"
+>;
 
 /** Time added to a deadline for the work after a response's wait. */
-export const ANSWERED_MS = 1_500;
+export const AFTER_WAIT_MS = 1_500;
 
 /** Wait of a response for its payment, by which its deadline moves. */
 export interface Waiting {
@@ -76,8 +73,6 @@ export function paymentHandlers(dependencies: HandlerDependencies): PaymentHandl
   }
 
   return {
-    ...ownBudgetHandlers(dependencies, payments),
-
     async createPayment({ body, query: { waitSeconds } }, { deadline, principal }) {
       const waiting = { deadline, waitSeconds };
       return pay(principal, orderOf(body), waiting);
@@ -160,13 +155,13 @@ export function paymentHandlers(dependencies: HandlerDependencies): PaymentHandl
   };
 }
 
-type WaitDependencies = Pick<
+type OwnPaymentDependencies = Pick<
   HandlerDependencies,
   "collections" | "logger" | "paymentChanges" | "waitingCalls"
 >;
 
 /** Reads agents' own payments, with or without waiting for their outcome. */
-export function ownPayments({ collections, logger, paymentChanges, waitingCalls }: WaitDependencies) {
+export function ownPayments({ collections, logger, paymentChanges, waitingCalls }: OwnPaymentDependencies) {
   /** Returns the payment once it is decided and final, or its current state when the caller's wait ends. */
   async function waitedFor(
     agent: AgentDocument,
@@ -174,9 +169,9 @@ export function ownPayments({ collections, logger, paymentChanges, waitingCalls 
     { deadline, waitSeconds }: Waiting,
   ): Promise<RecordedPayment> {
     if (waitSeconds === 0) return payment;
-    deadline.moveTo(deadline.elapsedMs + waitSeconds * 1_000 + ANSWERED_MS);
+    deadline.moveTo(deadline.elapsedMs + waitSeconds * 1_000 + AFTER_WAIT_MS);
     const { _id } = payment.transaction;
-    return outcomeOf(payment, waitSeconds * 1_000, {
+    return awaitPayment(payment, waitSeconds * 1_000, {
       calls: waitingCalls,
       changes: paymentChanges,
       async read() {

@@ -9,7 +9,7 @@ import type { SessionPrincipal } from "../../src/identity/session-principal.ts";
 
 import { definedFields } from "../../src/store/lists.ts";
 import type { HandlerDependencies } from "./dependencies.ts";
-import { ANSWERED_MS } from "./payments.ts";
+import { AFTER_WAIT_MS } from "./payments.ts";
 import type { DeepReadonly, Handlers } from "./types.ts";
 
 type RaiseHandlers = Pick<
@@ -27,7 +27,7 @@ export function raiseRequestHandlers(dependencies: HandlerDependencies): RaiseHa
       const asked = await raises.request(agent, body);
       if (!asked.ok) return asked;
       const { replayed, request } = asked.value;
-      if (waitSeconds > 0) deadline.moveTo(deadline.elapsedMs + waitSeconds * 1_000 + ANSWERED_MS);
+      if (waitSeconds > 0) deadline.moveTo(deadline.elapsedMs + waitSeconds * 1_000 + AFTER_WAIT_MS);
       const known = await decidedWithin(request, waitSeconds * 1_000);
       const shown = { raiseRequest: ownView(known), replayed, url: raisesUrl(baseUrl) };
       return ok(replayed ? { status: 200 as const, body: shown } : { body: shown });

@@ -6,8 +6,8 @@ import { refusal } from "../../src/domain/errors.ts";
 import { ok, refused } from "../../src/domain/result.ts";
 import { newId } from "../../src/lib/ids.ts";
 import { billingPaymentView, cardLedgerEntryView } from "../../src/views/views.ts";
+import { profileOf } from "../../src/store/documents.ts";
 import type { HandlerDependencies } from "./dependencies.ts";
-import { profileOf } from "./dependencies.ts";
 import type { Handlers } from "./types.ts";
 
 const DECLINED = "The card on file was declined.";

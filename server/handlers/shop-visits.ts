@@ -1,4 +1,4 @@
-import type { AgentDocument } from "../../src/store/documents.ts";
+import { type AgentDocument, profileOf } from "../../src/store/documents.ts";
 import { type Refusal, refusal } from "../../src/domain/errors.ts";
 import { decimalOf } from "../../src/domain/money.ts";
 import { ok, refused, type Result } from "../../src/domain/result.ts";
@@ -7,8 +7,7 @@ import { chosenOffer, type Chosen } from "../../src/rails/challenge/protocols/ch
 import type { Offer } from "../../src/rails/challenge/protocols/offer.ts";
 import type { ShopRequest } from "../../src/rails/challenge/shops.ts";
 import type { HandlerDependencies } from "./dependencies.ts";
-import { profileOf } from "./dependencies.ts";
-import { wrongRecipient } from "./payment-orders.ts";
+import { wrongRecipient } from "./payment-recipients.ts";
 
 const BUSY = refusal(
   "SERVICE_UNAVAILABLE",

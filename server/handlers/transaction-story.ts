@@ -9,7 +9,7 @@ import { ok } from "../../src/domain/result.ts";
 import { isAdministrative } from "../../src/domain/roles.ts";
 import type { ManagementPrincipal } from "../../src/identity/principals.ts";
 import { recordsOf } from "../../src/store/held-payments.ts";
-import { paymentIn } from "../../src/store/records.ts";
+import { paymentIn } from "../../src/store/payment-records.ts";
 import { deliveryView } from "../../src/webhooks/views.ts";
 import { auditEntryView, approvalView, transactionView } from "../../src/views/views.ts";
 import { RAIL_FOLDERS } from "../../src/rails/rails.ts";

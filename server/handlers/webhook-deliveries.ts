@@ -54,7 +54,7 @@ export function webhookDeliveryHandlers(dependencies: HandlerDependencies): Webh
     const given = { accessProofs, endpoint, now: clock(), retentionDays };
     const made = testDelivery(newId("dlv"), given, eventType);
     await collections.deliveries.insertOne(made);
-    await redeliveries.begin(made);
+    await redeliveries.start(made);
     deadline.moveTo(RECEIVER_MS);
     await workflows.deliveryEnd({ deliveryId: made._id, run: 1 }, deadline.spareMs);
     return (await collections.deliveries.findOne({ _id: made._id })) ?? made;
@@ -108,7 +108,7 @@ export function webhookDeliveryHandlers(dependencies: HandlerDependencies): Webh
       if (!found.value.endpoint.isActive && !found.value.delivery.isTest)
         return refused(refusal("WEBHOOK_DISABLED"));
       await audit.begin(NO_CHANGE);
-      const again = await redeliveries.again(found.value.delivery);
+      const again = await redeliveries.redeliver(found.value.delivery);
       return again === null ? refused(refusal("NOT_FOUND")) : ok({ body: { delivery: deliveryView(again) } });
     },
 

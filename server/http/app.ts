@@ -18,7 +18,7 @@ import type { Logos } from "../../src/containers/logos.ts";
 import type { Logger } from "../../src/lib/logger.ts";
 import { packageVersion } from "../../src/lib/package-root.ts";
 import { mcpEndpoint, mcpOtherMethods, type McpDependencies } from "../mcp/endpoint.ts";
-import type { Connections } from "../oauth/connections.ts";
+import type { ClientConnections } from "../oauth/client-connections.ts";
 import { SCOPE } from "../oauth/provider.ts";
 import { oauthRouter } from "../oauth/routes.ts";
 import { type Admission, hasRateLimitHeaders, surfaceOf } from "./admission.ts";
@@ -27,7 +27,7 @@ import { type CodecDependencies, codecRouter } from "./codec.ts";
 import { dashboard } from "./dashboard.ts";
 import { logoRouter } from "./logos.ts";
 import { type ProbeDependencies, probes } from "./probes.ts";
-import { noteOf, requestNotes } from "./request-note.ts";
+import { requestContextOf, requestContexts } from "./request-context.ts";
 import { referencePage } from "./reference-page.ts";
 import { type RestDependencies, restRouter } from "./rest.ts";
 import { securityHeaders } from "./security-headers.ts";
@@ -41,21 +41,21 @@ export interface AppDependencies extends McpDependencies, RestDependencies, Prob
   readonly billing: StripeBilling;
   readonly cardElements: readonly CardElements[];
   /** Null if OAuth is not served. */
-  readonly oauth: Connections | null;
+  readonly oauth: ClientConnections | null;
   readonly codec: Omit<CodecDependencies, "admission" | "logger">;
   readonly logger: Logger;
 }
 
 /** Serves REST, MCP, the dashboard, the OpenAPI document and its page, health and metrics over HTTP. */
 export function createApp(dependencies: AppDependencies): Express {
-  const { admission, baseUrl, callers, codec, logger, logos, metrics, oauth, trustedProxies } = dependencies;
+  const { admission, baseUrl, origins, codec, logger, logos, metrics, oauth, trustedProxies } = dependencies;
   const app = express();
   app.disable("etag");
   app.set("query parser", "simple");
   app.set("trust proxy", trustedProxies);
   app.enable("strict routing");
   app.enable("case sensitive routing");
-  app.use(requestNotes(logger, metrics));
+  app.use(requestContexts(logger, metrics));
   app.use(securityHeaders(baseUrl));
 
   for (const { http, render } of DOCUMENTS) {
@@ -70,7 +70,7 @@ export function createApp(dependencies: AppDependencies): Express {
       else sendRefusal(response, admitted.refusal);
     });
   }
-  const { notFound, pages } = dashboard(callers, dependencies.cardElements);
+  const { notFound, pages } = dashboard(origins, dependencies.cardElements);
   app.use(pages);
   app.use(referencePage());
   app.use(probes(dependencies));
@@ -99,10 +99,10 @@ export function createApp(dependencies: AppDependencies): Express {
 
 /** Makes a 401 tell clients where to find the OAuth metadata. */
 const challenging =
-  ({ baseUrl }: Connections): RequestHandler =>
+  ({ baseUrl }: ClientConnections): RequestHandler =>
   (_request, response, next) => {
     const metadata = `${baseUrl}/.well-known/oauth-protected-resource/mcp`;
-    noteOf(response).challenge = `resource_metadata="${metadata}", scope="${SCOPE}"`;
+    requestContextOf(response).challenge = `resource_metadata="${metadata}", scope="${SCOPE}"`;
     next();
   };
 
@@ -162,7 +162,7 @@ function unmatched(admission: Admission, notFound: RequestHandler): RequestHandl
 function lastResort(admission: Admission, unanswered: RequestHandler, logger: Logger): ErrorRequestHandler {
   return async (error: unknown, request, response, next) => {
     if (error instanceof URIError) return unanswered(request, response, next);
-    logger.error({ err: error, requestId: noteOf(response).id }, "a request failed unexpectedly");
+    logger.error({ err: error, requestId: requestContextOf(response).id }, "a request failed unexpectedly");
     if (response.headersSent) return void response.destroy();
     await showLate(admission, request, response, logger);
     sendRefusal(response, refusal("INTERNAL"));
@@ -180,6 +180,9 @@ async function showLate(
   try {
     await admission.showAddress(request, response);
   } catch (err) {
-    logger.error({ err, requestId: noteOf(response).id }, "a response was sent without rate limit headers");
+    logger.error(
+      { err, requestId: requestContextOf(response).id },
+      "a response was sent without rate limit headers",
+    );
   }
 }

@@ -17,7 +17,7 @@ import { type Refusal, refusal } from "../../src/domain/errors.ts";
 import type { SessionTokensIssued } from "../../src/identity/sessions.ts";
 import type { Reply } from "../handlers/types.ts";
 import { DEVICE_TOKEN_LIFETIME_SECONDS } from "../../src/identity/device-token.ts";
-import type { Callers } from "./callers.ts";
+import type { RequestOrigins } from "./request-origins.ts";
 import { authorizationOf } from "./credentials.ts";
 
 /**
@@ -59,10 +59,10 @@ export class BrowserSessions {
   readonly #secure: boolean;
   readonly #origin: string;
 
-  readonly #callers: Callers;
+  readonly #requestOrigins: RequestOrigins;
 
-  constructor(baseUrl: string, callers: Callers) {
-    this.#callers = callers;
+  constructor(baseUrl: string, requestOrigins: RequestOrigins) {
+    this.#requestOrigins = requestOrigins;
     this.#names = cookieNames(baseUrl);
     this.#secure = isSecure(baseUrl);
     this.#origin = new URL(baseUrl).origin;
@@ -74,10 +74,10 @@ export class BrowserSessions {
    * Authorization header may use any host name, as API clients behind proxies do. Pages of other sites may not call
    * public operations either: they could not read the response, and would use up their visitor's rate limit.
    */
-  strangerOf(id: OperationId, request: Request): Refusal | null {
+  foreignRefusalOf(id: OperationId, request: Request): Refusal | null {
     const isOpen = !TAKES_LINK.has(id) && !wantsCookies(request) && !this.#hasCookie(request);
-    if (!isOpen) return this.#callers.refusalOf(request);
-    return operations[id].access.kind === "public" ? this.#callers.foreignPage(request) : null;
+    if (!isOpen) return this.#requestOrigins.refusalOf(request);
+    return operations[id].access.kind === "public" ? this.#requestOrigins.foreignPage(request) : null;
   }
 
   /** Whether the request has a cookie of this service that may count, valid or not. */

@@ -10,7 +10,7 @@ import type { Admission } from "./admission.ts";
 import { readBody } from "./body.ts";
 import { authorizationOf } from "./credentials.ts";
 import { sendRefusal } from "./errors.ts";
-import { noteOf } from "./request-note.ts";
+import { requestContextOf } from "./request-context.ts";
 
 /** Readers of payloads, besides the owner of a sole organization. */
 export interface PayloadReaders {
@@ -61,7 +61,10 @@ export function codecRouter(dependencies: CodecDependencies): Router {
       else sendRefusal(response, decoded.refusal);
     } catch (error) {
       if (!isUnavailable(error)) throw error;
-      logger.warn({ err: error, requestId: noteOf(response).id }, "a part of the service is not reachable");
+      logger.warn(
+        { err: error, requestId: requestContextOf(response).id },
+        "a part of the service is not reachable",
+      );
       sendRefusal(response, refusal("SERVICE_UNAVAILABLE", undefined, { retryAfterSeconds: 1 }));
     }
   });

@@ -4,7 +4,7 @@ import { type Request, type RequestHandler, type Router, Router as createRouter 
 import { CARD_PAGE, PAGES } from "../../src/client/pages.ts";
 import { PACKAGE_ROOT } from "../../src/lib/package-root.ts";
 import type { CardElements } from "../../src/payments/card-issuer.ts";
-import type { Callers } from "./callers.ts";
+import type { RequestOrigins } from "./request-origins.ts";
 import { CACHED, sendCompressed } from "./compressed.ts";
 import { sendRefusal } from "./errors.ts";
 import { cardPagePolicy } from "./security-headers.ts";
@@ -30,13 +30,13 @@ interface Dashboard {
  * API. It is not served under a foreign host name, whose pages could read it. `cardElements`: issuers whose scripts the
  * page of a card admits.
  */
-export function dashboard(callers: Callers, cardElements: readonly CardElements[]): Dashboard {
+export function dashboard(origins: RequestOrigins, cardElements: readonly CardElements[]): Dashboard {
   const router = createRouter({ caseSensitive: true, strict: true });
   const document = readFileSync(join(BUILT, "index.html"), "utf8");
   const ours: RequestHandler = (request, response, next) => {
-    const stranger = callers.refusalOf(request);
-    if (stranger === null) next();
-    else sendRefusal(response, stranger);
+    const foreign = origins.refusalOf(request);
+    if (foreign === null) next();
+    else sendRefusal(response, foreign);
   };
   const cardPolicy = cardPagePolicy(cardElements);
   for (const path of PAGES) {

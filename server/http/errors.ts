@@ -4,7 +4,7 @@ import type { errorBody } from "../../src/contract/records.ts";
 import type { Refusal } from "../../src/domain/errors.ts";
 import { statusOf } from "../../src/domain/errors.ts";
 import type { DeepReadonly } from "../handlers/types.ts";
-import { noteOf } from "./request-note.ts";
+import { requestContextOf } from "./request-context.ts";
 
 /** Returns the flat error body with the request's id, the same for REST and MCP. */
 export function errorBodyOf(refusal: Refusal, requestId: string): DeepReadonly<z.output<typeof errorBody>> {
@@ -27,7 +27,7 @@ export function errorBodyOf(refusal: Refusal, requestId: string): DeepReadonly<z
  * 6750).
  */
 function challengeOf(response: Response): string {
-  const { challenge } = noteOf(response);
+  const { challenge } = requestContextOf(response);
   const parameters = challenge === undefined ? [] : [challenge];
   if (response.req.headers.authorization !== undefined) parameters.push(INVALID_TOKEN);
   return ["Bearer", parameters.join(", ")].join(" ").trim();
@@ -42,7 +42,7 @@ export function sendRefusal(response: Response, refusal: Refusal): void {
   if (refusal.retryAfterSeconds !== undefined) {
     response.setHeader("Retry-After", String(refusal.retryAfterSeconds));
   }
-  const note = noteOf(response);
-  note.refusals.push(refusal.code);
-  response.status(status).json(errorBodyOf(refusal, note.id));
+  const context = requestContextOf(response);
+  context.refusals.push(refusal.code);
+  response.status(status).json(errorBodyOf(refusal, context.id));
 }

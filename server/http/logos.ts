@@ -5,7 +5,7 @@ import type { Logger } from "../../src/lib/logger.ts";
 import { isUnavailable } from "../../src/lib/unavailable.ts";
 import type { Admission } from "./admission.ts";
 import { sendRefusal } from "./errors.ts";
-import { noteOf } from "./request-note.ts";
+import { requestContextOf } from "./request-context.ts";
 
 /** Format of a logo's name: an HMAC-SHA-256 in base64url. */
 const NAME = /^[A-Za-z0-9_-]{43}$/;
@@ -30,7 +30,10 @@ export function logoRouter(logos: Logos, admission: Admission, logger: Logger): 
       send(response, logo);
     } catch (error) {
       if (!isUnavailable(error)) throw error;
-      logger.warn({ err: error, requestId: noteOf(response).id }, "a part of the service is not reachable");
+      logger.warn(
+        { err: error, requestId: requestContextOf(response).id },
+        "a part of the service is not reachable",
+      );
       sendRefusal(response, refusal("SERVICE_UNAVAILABLE", undefined, { retryAfterSeconds: 1 }));
     }
   });

@@ -3,7 +3,7 @@ import { refusal } from "../../src/domain/errors.ts";
 import type { Logger } from "../../src/lib/logger.ts";
 import { sendRefusal } from "./errors.ts";
 import { type ProbeDependencies, probes } from "./probes.ts";
-import { noteOf, requestNotes } from "./request-note.ts";
+import { requestContextOf, requestContexts } from "./request-context.ts";
 import { securityHeaders } from "./security-headers.ts";
 
 export interface ProbesAppDependencies extends ProbeDependencies {
@@ -16,12 +16,12 @@ export function createProbesApp(dependencies: ProbesAppDependencies): Express {
   const { baseUrl, logger, metrics } = dependencies;
   const app = express();
   app.disable("etag");
-  app.use(requestNotes(logger, metrics));
+  app.use(requestContexts(logger, metrics));
   app.use(securityHeaders(baseUrl));
   app.use(probes(dependencies));
   app.use((_request, response) => sendRefusal(response, refusal("NOT_FOUND")));
   const failed: ErrorRequestHandler = (error, _request, response, _next) => {
-    logger.error({ err: error, requestId: noteOf(response).id }, "a request failed unexpectedly");
+    logger.error({ err: error, requestId: requestContextOf(response).id }, "a request failed unexpectedly");
     if (response.headersSent) response.destroy();
     else sendRefusal(response, refusal("INTERNAL"));
   };

@@ -15,7 +15,7 @@ import { type Admission, addressOf } from "./admission.ts";
 import type { BrowserSessions } from "./browser-sessions.ts";
 import { readBody } from "./body.ts";
 import { sendRefusal } from "./errors.ts";
-import { noteOf } from "./request-note.ts";
+import { requestContextOf } from "./request-context.ts";
 import { sendEvents } from "./events.ts";
 import { FileSender } from "./file.ts";
 import { coerceQuery } from "./query.ts";
@@ -53,8 +53,8 @@ const HASHING_REQUESTS_MAX = 48;
 /** Maximum per address, and per network of IPv6. */
 const HASHING_OF_ADDRESS_MAX = 12;
 
-/** Operations that the agent's ledger decides. */
-const PAYING: ReadonlySet<OperationId> = new Set(["createPayment"]);
+/** Operations for which a cached agent suffices: the ledger refuses what the agent's current record would refuse. */
+const MAY_USE_CACHED_AGENT: ReadonlySet<OperationId> = new Set(["createPayment"]);
 
 const NO_PERMIT: Pick<Permit, "releaseWhile"> = { releaseWhile: (work) => work };
 
@@ -87,7 +87,7 @@ export function restRouter(dependencies: RestDependencies): Router {
 
 async function serve(dependencies: RestDependencies, bounds: Bounds, called: Called): Promise<void> {
   const { id, request, response } = called;
-  noteOf(response).operations.push(id);
+  requestContextOf(response).operations.push(id);
   if (!HASHES_PASSWORDS.has(id)) return await answerTo(dependencies, bounds, called, NO_PERMIT);
   const address = addressOf(request);
   const permit = bounds.hashing.enter({
@@ -112,19 +112,19 @@ async function answerTo(
   permit: Pick<Permit, "releaseWhile">,
 ): Promise<void> {
   const arrival = new Arrival(() => response.destroyed);
-  const note = noteOf(response);
-  const stranger = browsers.strangerOf(id, request);
-  if (stranger !== null) {
+  const context = requestContextOf(response);
+  const foreign = browsers.foreignRefusalOf(id, request);
+  if (foreign !== null) {
     const counted = await admission.anyone(request, response);
-    return sendRefusal(response, counted.ok ? stranger : counted.refusal);
+    return sendRefusal(response, counted.ok ? foreign : counted.refusal);
   }
   const isPublic = operation.access.kind === "public";
   const admitted = await (isPublic
     ? admission.anyone(request, response)
-    : admission.known(request, response, "rest", { mayUseCache: PAYING.has(id) }));
+    : admission.known(request, response, "rest", { mayUseCache: MAY_USE_CACHED_AGENT.has(id) }));
   if (!admitted.ok) return sendRefusal(response, admitted.refusal);
   const userAgent = shownUserAgent(request.headers["user-agent"]);
-  const about = { id, surface: "rest", requestId: note.id, arrival, userAgent } as const;
+  const about = { id, surface: "rest", requestId: context.id, arrival, userAgent } as const;
   const requester = admitted.value;
   const forged = browsers.refusalOf(id, request);
   if (forged !== null) return sendRefusal(response, forged);
@@ -151,7 +151,7 @@ async function answerTo(
   }
   if (events !== undefined) {
     const check = () => streamEndReason({ admission, pipeline }, id, request, requester);
-    const full = sendEvents(response, events, check, note.answered);
+    const full = sendEvents(response, events, check, context.answered);
     return full === null ? undefined : sendRefusal(response, full);
   }
   const status = result.value.status ?? http.successStatus;

@@ -13,10 +13,10 @@ import {
   endIfSilent,
   oneAtATime,
   ofAddressMax,
-} from "./connections.ts";
+} from "./connection-limits.ts";
 import { errorBodyOf } from "./errors.ts";
 import { PROBES } from "./probes.ts";
-import { REQUEST_ID } from "./request-note.ts";
+import { REQUEST_ID } from "./request-context.ts";
 import { inSlices } from "./slices.ts";
 import { PlainError } from "../../src/lib/plain-error.ts";
 

@@ -8,7 +8,7 @@ import type { RawMessage } from "../../src/payments/card-issuer.ts";
 import type { CardMessages, Received } from "../../src/rails/card/inbound.ts";
 import type { Admission } from "./admission.ts";
 import { sendRefusal } from "./errors.ts";
-import { noteOf } from "./request-note.ts";
+import { requestContextOf } from "./request-context.ts";
 
 const CONNECTION = /^rail_[0-9A-HJKMNP-TV-Z]{26}$/;
 
@@ -39,7 +39,7 @@ export function signedMessagesRouter(
       } catch (error) {
         if (!isUnavailable(error)) throw error;
         logger.warn(
-          { err: error, requestId: noteOf(response).id },
+          { err: error, requestId: requestContextOf(response).id },
           "a signed message could not be processed",
         );
         admission.showUncounted(response);

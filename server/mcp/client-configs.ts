@@ -8,7 +8,7 @@ export interface ClientConfig {
   readonly client: string;
   readonly name: string;
   readonly kind: "trial" | "mcp_client" | "framework";
-  /** Where the text goes: a file, or a command line. */
+  /** Destination of the text: a file, or a command line. */
   readonly place: string;
   readonly format: "json" | "toml" | "shell" | "python" | "typescript";
   /** Ready to copy once the placeholder is replaced by the agent's key. */

@@ -9,9 +9,9 @@ import { errnoOf } from "../../src/lib/durable-files.ts";
 import { Arrival } from "../../src/lib/deadline.ts";
 import { type Admission, isFromCache } from "../http/admission.ts";
 import { readBody } from "../http/body.ts";
-import type { Callers } from "../http/callers.ts";
+import type { RequestOrigins } from "../http/request-origins.ts";
 import { sendRefusal } from "../http/errors.ts";
-import { noteOf } from "../http/request-note.ts";
+import { requestContextOf } from "../http/request-context.ts";
 import type { Pipeline } from "../pipeline/pipeline.ts";
 import type { SessionPrincipal } from "../../src/identity/session-principal.ts";
 import type { Principal } from "../../src/identity/principals.ts";
@@ -24,7 +24,7 @@ import { serveEarlierProtocols, type Served } from "./earlier-protocols.ts";
 export interface McpDependencies {
   readonly admission: Admission;
   readonly pipeline: Pipeline;
-  readonly callers: Callers;
+  readonly origins: RequestOrigins;
   readonly currentProtocol: CurrentProtocol;
 }
 
@@ -35,15 +35,15 @@ export interface McpDependencies {
 export function mcpEndpoint({
   admission,
   currentProtocol,
-  callers,
+  origins,
   pipeline: operations,
 }: McpDependencies): RequestHandler {
   return async (request, response) => {
     const arrival = new Arrival(() => response.destroyed);
-    const stranger = callers.refusalOf(request);
-    if (stranger !== null) {
+    const foreign = origins.refusalOf(request);
+    if (foreign !== null) {
       const counted = await admission.anyone(request, response);
-      return sendRefusal(response, counted.ok ? stranger : counted.refusal);
+      return sendRefusal(response, counted.ok ? foreign : counted.refusal);
     }
     const admitted = await admission.known(request, response, "mcp", { mayUseCache: true });
     if (!admitted.ok) return sendRefusal(response, admitted.refusal);
@@ -58,8 +58,8 @@ export function mcpEndpoint({
     if (!hasToolset(principal)) return sendRefusal(response, refusal("UNAUTHORIZED"));
     const counted = await admission.more(request, response, "mcp", admitted.value, furtherMessages(body));
     if (!counted.ok) return sendRefusal(response, counted.refusal);
-    const note = noteOf(response);
-    const toolset = new Toolset(operations, { requester: { ...still.value, principal }, arrival, note });
+    const context = requestContextOf(response);
+    const toolset = new Toolset(operations, { requester: { ...still.value, principal }, arrival, context });
     const asked = requestOf(request, response);
     const message = accepts(request, STREAM_TYPE) ? body : withoutProgress(body);
     const isEarlier = await isLegacyRequest(asked, message);
@@ -67,10 +67,10 @@ export function mcpEndpoint({
       ? serveEarlierProtocols(toolset, asked, message)
       : currentProtocol.serve(toolset, asked, message));
     const lost = Array.isArray(body) || isStream(served.answer) ? null : toolset.refusedCredential;
-    if (lost === null) return sendAnswer(response, served, body, note.id);
+    if (lost === null) return sendAnswer(response, served, body, context.id);
     served.end();
     // The call has already recorded its refusal; the request must count one only.
-    note.refusals.length = 0;
+    context.refusals.length = 0;
     sendRefusal(response, lost);
   };
 }
@@ -83,11 +83,11 @@ const hasToolset = (principal: Principal | null): principal is Exclude<Principal
  * Answers other methods as the protocol prescribes for a server without streams and sessions. Clients retry GET, so it
  * counts against no limit and nothing is looked up.
  */
-export function mcpOtherMethods({ admission, callers }: McpDependencies): RequestHandler {
+export function mcpOtherMethods({ admission, origins }: McpDependencies): RequestHandler {
   return (request, response) => {
     admission.showUncounted(response);
-    const stranger = callers.refusalOf(request);
-    if (stranger !== null) return sendRefusal(response, stranger);
+    const foreign = origins.refusalOf(request);
+    if (foreign !== null) return sendRefusal(response, foreign);
     response.setHeader("Allow", "POST");
     sendRefusal(response, refusal("METHOD_NOT_ALLOWED"));
   };

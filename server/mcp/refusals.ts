@@ -1,6 +1,6 @@
 import { ErrorCode } from "@modelcontextprotocol/sdk/types.js";
 import { z } from "zod";
-import type { Toolset } from "../../src/contract/tool-names.ts";
+import type { ToolsetKind } from "../../src/contract/tool-names.ts";
 import { refusalText } from "../../src/contract/tool-texts/refusals.ts";
 import { ERRORS, type Refusal, type ValidationIssue } from "../../src/domain/errors.ts";
 import { type JsonSchema, schemaAt } from "./schemas.ts";
@@ -10,7 +10,7 @@ import { derivedTools } from "./tools.ts";
  * Explains a refusal to the model that called a tool: what the code means in this toolset, what is particular to this
  * refusal, and what to do next. Code and fields stay those of REST. Refusals are put into words only here.
  */
-export function explainRefusal(toolset: Toolset, toolName: string, refusal: Refusal): Refusal {
+export function explainRefusal(toolset: ToolsetKind, toolName: string, refusal: Refusal): Refusal {
   const text = refusalText(toolset, toolName, refusal.code);
   if (text === null) return refusal;
   const { detail, issues, message } = refusal;

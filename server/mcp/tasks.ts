@@ -47,7 +47,7 @@ export function taskFor(tool: string, { isError, structuredContent }: ToolResult
 /** Returns a task's outcome; null if the caller has no such task or may not read it. */
 export async function readTask(toolset: Toolset, taskId: string): Promise<DetailedTask | null> {
   if (!PAYMENT_READERS.some((id) => toolset.may(id))) return null;
-  const read = await toolset.outcomeOf("getPayment", { params: { id: taskId }, query: {}, body: undefined });
+  const read = await toolset.handle("getPayment", { params: { id: taskId }, query: {}, body: undefined });
   if (!read.ok) return onlyUnknown(read.refusal);
   const found = payment.parse(read.value);
   const task = taskOf(found);
@@ -59,7 +59,7 @@ export async function cancelTask(toolset: Toolset, taskId: string): Promise<bool
   const task = await readTask(toolset, taskId);
   if (task === null) return false;
   if (task.status !== "working" || !toolset.may("cancelPayment")) return true;
-  const cancelled = await toolset.outcomeOf("cancelPayment", {
+  const cancelled = await toolset.handle("cancelPayment", {
     params: { id: taskId },
     query: {},
     body: undefined,

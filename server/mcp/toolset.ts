@@ -1,11 +1,11 @@
-import { type Toolset as ToolsetKind, toolsetOf } from "../../src/contract/tool-names.ts";
+import { type ToolsetKind, toolsetOf } from "../../src/contract/tool-names.ts";
 import { INSTRUCTIONS } from "../../src/contract/tool-texts/instructions.ts";
 import type { OperationId } from "../../src/contract/registry.ts";
 import { type ErrorCode, type Refusal, refusal } from "../../src/domain/errors.ts";
 import { ok, type Result } from "../../src/domain/result.ts";
 import type { Arrival } from "../../src/lib/deadline.ts";
 import { errorBodyOf } from "../http/errors.ts";
-import type { RequestNote } from "../http/request-note.ts";
+import type { RequestContext } from "../http/request-context.ts";
 import type { Requester } from "../../src/limits/limits.ts";
 import type { ArrivedCall, Pipeline, RawInput } from "../pipeline/pipeline.ts";
 import type { AgentPrincipal, OrganizationKeyPrincipal } from "../../src/identity/principals.ts";
@@ -20,7 +20,7 @@ export interface McpRequester extends Requester {
 export interface McpRequest {
   readonly requester: McpRequester;
   readonly arrival: Arrival;
-  readonly note: RequestNote;
+  readonly context: RequestContext;
 }
 
 /** Result of a tool in the form that both generations of the protocol accept. */
@@ -78,31 +78,31 @@ export class Toolset {
       const wrong = refusal("WRONG_CREDENTIAL");
       return this.#failure(name, await this.#pipeline.refuse(call, input.params, wrong));
     }
-    const all = () => Promise.resolve(ok({ input, recheck: null }));
-    const result = await this.#pipeline.run(call, input.params, all);
+    const receive = () => Promise.resolve(ok({ input, recheck: null }));
+    const result = await this.#pipeline.run(call, input.params, receive);
     if (result.ok) return structured(result.value.body);
     if (OF_CREDENTIAL.has(result.refusal.code)) this.#refusedCredential = result.refusal;
     return this.#failure(name, result.refusal);
   }
 
-  /** Returns the outcome of an operation on behalf of an earlier tool call. Authorization is up to the caller. */
-  async outcomeOf(id: OperationId, input: RawInput): Promise<Result<unknown>> {
+  /** Handles an operation on behalf of an earlier tool call. The caller has authorized it. */
+  async handle(id: OperationId, input: RawInput): Promise<Result<unknown>> {
     const result = await this.#pipeline.handle(this.#callOf(id), input);
-    if (!result.ok) this.#request.note.refusals.push(result.refusal.code);
+    if (!result.ok) this.#request.context.refusals.push(result.refusal.code);
     return result.ok ? ok(result.value.body) : result;
   }
 
   #callOf(id: OperationId): ArrivedCall {
-    const { arrival, note, requester } = this.#request;
-    note.operations.push(id);
-    return { id, requester, surface: "mcp", requestId: note.id, arrival };
+    const { arrival, context, requester } = this.#request;
+    context.operations.push(id);
+    return { id, requester, surface: "mcp", requestId: context.id, arrival };
   }
 
   #failure(toolName: string, reason: Refusal): ToolResult {
-    const { note } = this.#request;
-    note.refusals.push(reason.code);
+    const { context } = this.#request;
+    context.refusals.push(reason.code);
     return {
-      ...structured(errorBodyOf(explainRefusal(this.kind, toolName, reason), note.id)),
+      ...structured(errorBodyOf(explainRefusal(this.kind, toolName, reason), context.id)),
       isError: true,
     };
   }

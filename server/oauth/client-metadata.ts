@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { originsOf } from "../http/callers.ts";
+import { originsOf } from "../http/request-origins.ts";
 
 /** Client metadata in the provider's form. */
 export interface ClientMetadata {

@@ -3,7 +3,7 @@ import { type Request, type RequestHandler, type Response, Router } from "expres
 import type { Admission } from "../http/admission.ts";
 import { readBody } from "../http/body.ts";
 import { statusOf } from "../../src/domain/errors.ts";
-import type { Connections } from "./connections.ts";
+import type { ClientConnections } from "./client-connections.ts";
 import { AUTH_METHODS, isRefusal } from "./client-metadata.ts";
 import { SCOPE } from "./provider.ts";
 
@@ -30,7 +30,7 @@ const AUTHORIZATION_PARAMETERS = [
 
 export interface OAuthRoutesDependencies {
   readonly admission: Admission;
-  readonly connections: Connections;
+  readonly connections: ClientConnections;
 }
 
 /** Serves OAuth at the origin's root, where clients look for it whatever the metadata says. */
@@ -77,7 +77,7 @@ export function oauthRouter({ admission, connections }: OAuthRoutesDependencies)
 }
 
 /** Returns the provider's request handler. It uses the service's own address, whatever a proxy put into the request. */
-function served({ baseUrl, provider }: Connections): (request: Request, response: Response) => void {
+function served({ baseUrl, provider }: ClientConnections): (request: Request, response: Response) => void {
   const answer: (request: IncomingMessage, response: ServerResponse) => Promise<void> = provider.callback();
   const { host, protocol } = new URL(baseUrl);
   return (request, response) => {

@@ -4,7 +4,7 @@ import type { AgentCommand, AgentReply } from "../domain/agent/commands.ts";
 import type { AgentProfile, AgentSummary, FollowedAgent } from "../domain/agent/state.ts";
 import { SUBMIT_BATCH_MAX, type SubmitResult } from "../messages/agent.ts";
 import { ActorUnavailable } from "./actor-unavailable.ts";
-import { BatchCapacity } from "./batch.ts";
+import { BatchCapacity } from "./batch-capacity.ts";
 import { realTimers, type Timers } from "../lib/timers.ts";
 
 /** Maximum waiting commands per agent in this process. */

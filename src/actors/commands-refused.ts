@@ -1,7 +1,7 @@
 import type { Unavailable } from "../lib/unavailable.ts";
 import { WorkflowUpdateFailedError } from "@temporalio/client";
 import { ApplicationFailure } from "@temporalio/common";
-import { STALE, isRefusal, type Refusal, REFUSED } from "../messages/guards/refusals.ts";
+import { STALE, isBatchRefusal, type BatchRefusal, REFUSED } from "../messages/guards/batch-refusals.ts";
 import { StaleLedger, StaleRecords } from "./actor-unavailable.ts";
 
 /**
@@ -14,7 +14,7 @@ export class CommandsRefused extends Error implements Unavailable {
   /** Batch indexes of the refused commands. The other commands may be submitted again without them. */
   readonly indexes: ReadonlySet<number>;
 
-  constructor({ commands }: Refusal, options: ErrorOptions) {
+  constructor({ commands }: BatchRefusal, options: ErrorOptions) {
     super("the actor refused a command that it does not know, perhaps not yet", options);
     this.indexes = new Set(commands.map(({ index }) => index));
   }
@@ -29,5 +29,5 @@ export function refusalIn(error: unknown): unknown {
   if (cause.type === STALE.records) return new StaleRecords(cause.message, { cause: error });
   if (cause.type !== REFUSED) return error;
   const [refusal]: readonly unknown[] = cause.details ?? [];
-  return new CommandsRefused(isRefusal(refusal) ? refusal : { commands: [] }, { cause: error });
+  return new CommandsRefused(isBatchRefusal(refusal) ? refusal : { commands: [] }, { cause: error });
 }

@@ -39,7 +39,7 @@ export type Submitted = LedgerSubmitResult & { readonly revisionRecorded: Promis
  * a backup. A revision that this process learned a moment ago suffices; after that the records are read, which other
  * servers also write.
  */
-export class LedgerRevisions {
+export class KnownLedgerRevisions {
   readonly #known = new LRUCache<string, Known>({ max: KNOWN_MAX });
   readonly #records: LedgerRevisionRecords;
   readonly #timers: Pick<Timers, "monotonicMs">;

@@ -6,7 +6,7 @@ import type { ProjectRef } from "../messages/ledger.ts";
 import { LEDGER_BATCH_MAX, LEDGER_CONFIRMATIONS_MAX } from "../messages/ledger.ts";
 import { AccountRecords } from "./account-records.ts";
 import { ActorUnavailable, CallerGone } from "./actor-unavailable.ts";
-import { BatchCapacity } from "./batch.ts";
+import { BatchCapacity } from "./batch-capacity.ts";
 import { failureOf, type Forwarded } from "./forwarding.ts";
 import { type LedgerPeer, type LedgerRoute, NotForwarded } from "./ledger-peers.ts";
 import { CommandsRefused } from "./commands-refused.ts";
@@ -29,13 +29,13 @@ const FORWARDS_MAX = 16;
  * Age of a decision from which payments are shed. A request is answered within 3.5 s, and its decision may have to wait
  * for an earlier one.
  */
-const OVERLOAD_MS = 1_000;
+const OVERLOAD_CUTOFF_MS = 1_000;
 
 /** Commands accepted even then, as probes: they show when a stalled engine recovers, and cost it nothing. */
 const PROBES_MAX = 8;
 
 /** Maximum wait of a read until executed payments are published and can be confirmed. */
-const PUBLISHED_MS = 1_000;
+const PUBLICATION_TIMEOUT_MS = 1_000;
 
 export interface LedgerMailboxDependencies {
   /** Sends one update to the project's ledger and waits for its result, up to a timeout. */
@@ -146,7 +146,7 @@ export class LedgerMailbox {
       this.#waiting.dueSinceMs,
       this.#waiting.nextOf(agentId)?.sinceMs ?? null,
     ].filter((ms) => ms !== null);
-    return this.#timers.monotonicMs() - Math.min(...since) > OVERLOAD_MS;
+    return this.#timers.monotonicMs() - Math.min(...since) > OVERLOAD_CUTOFF_MS;
   }
 
   /** Rejects with `CallerGone` if nothing awaits the command any more when its turn comes. */
@@ -201,7 +201,7 @@ export class LedgerMailbox {
   }
 
   /** Makes a batch wait a moment for a request about to submit. Released once it has submitted, or will not. */
-  expect(): Release {
+  announceCommand(): Release {
     return this.#linger.expecting();
   }
 
@@ -259,7 +259,7 @@ export class LedgerMailbox {
     if (unpublished.length === 0) return;
     this.#dependencies.flushPublished();
     // Slower publications are not awaited: their confirmations are sent later, or the ledger's sweep publishes them.
-    await withTimeout(PUBLISHED_MS, Promise.all(unpublished)).catch(() => undefined);
+    await withTimeout(PUBLICATION_TIMEOUT_MS, Promise.all(unpublished)).catch(() => undefined);
   }
 
   /** Whether this process may know more about an agent than its record shows. */

@@ -18,7 +18,7 @@ import {
   type LedgerMailboxDependencies,
 } from "./ledger-mailbox.ts";
 import { type BlockedProject, BlockedProjects } from "./blocked-projects.ts";
-import { LedgerRevisions, type SubmitWithRevisions } from "./known-revisions.ts";
+import { KnownLedgerRevisions, type SubmitWithRevisions } from "./known-revisions.ts";
 import { wholeReply } from "./whole-payment.ts";
 import type { Zone } from "../domain/ledger/calendar.ts";
 import { isZoneStale, zoneAround } from "./calendar-zone.ts";
@@ -63,7 +63,7 @@ export class Ledgers implements LedgerGateway {
 
   constructor(dependencies: LedgersDependencies) {
     const { revisions: records, route = ALONE, submit, timers = realTimers } = dependencies;
-    const revisions = new LedgerRevisions(records, submit, timers);
+    const revisions = new KnownLedgerRevisions(records, submit, timers);
     this.#wholePayment = dependencies.wholePayment;
     const submitNoted: LedgerMailboxDependencies["submit"] = async (project, commands) => {
       try {
@@ -194,9 +194,9 @@ export class Ledgers implements LedgerGateway {
     return this.#mailboxes.get(projectId)?.isOverloaded(agentId) ?? false;
   }
 
-  /** Announces a request that is about to submit (see `LedgerMailbox.expect`). */
-  expect(project: ProjectRef): Release {
-    return this.#of(project).expect();
+  /** Announces a request that is about to submit (see `LedgerMailbox.announceCommand`). */
+  announceCommand(project: ProjectRef): Release {
+    return this.#of(project).announceCommand();
   }
 
   /** Announces a decided request that is being answered (see `LedgerMailbox.answering`). */

@@ -306,13 +306,7 @@ export class TemporalActors implements PaymentWorkflows, LedgerStarter {
 
   /** Resolves to whether the payment settled on its rail within `withinMs`. */
   async settled(transactionId: string, withinMs: number): Promise<boolean> {
-    const handle = this.#client.workflow.getHandle(settlementWorkflowId(transactionId));
-    try {
-      await this.#client.withDeadline(Date.now() + withinMs, () => handle.result());
-      return true;
-    } catch {
-      return false;
-    }
+    return (await this.#calls.resultWithin(settlementWorkflowId(transactionId), withinMs)) !== null;
   }
 }
 

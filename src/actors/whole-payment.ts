@@ -7,7 +7,7 @@ import {
   type StoredPayment,
   withTexts,
 } from "../domain/ledger/payment.ts";
-import type { AgentProfile } from "../domain/agent/state.ts";
+import type { AgentRef } from "../domain/agent/state.ts";
 import { ActorUnavailable } from "./actor-unavailable.ts";
 
 export interface TextSources {
@@ -28,7 +28,7 @@ export class TextsLost extends ActorUnavailable {
  */
 export async function wholePayment(
   { projections, proofs, workflows }: TextSources,
-  payer: Pick<AgentProfile, "organizationId" | "agentId">,
+  payer: AgentRef,
   payment: StoredPayment,
   read: PaymentTexts | null = null,
 ): Promise<Payment> {

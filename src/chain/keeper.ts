@@ -60,7 +60,7 @@ export class Keeper {
     this.#dependencies = dependencies;
   }
 
-  /** When the oldest missing transaction was recorded, as of the last round; null if none was missing. */
+  /** Time at which the oldest missing transaction was recorded, as of the last round; null if none was missing. */
   get oldestMissing(): Date | null {
     return this.#oldestMissing;
   }

@@ -43,9 +43,9 @@ export const MANAGEMENT_TOOLS = [
 export type ManagementTool = (typeof MANAGEMENT_TOOLS)[number];
 
 /** An agent spends; an organization's key provisions and supervises. No credential does both. */
-export type Toolset = "agent" | "management";
+export type ToolsetKind = "agent" | "management";
 
-export function toolsetOf(name: string): Toolset | null {
+export function toolsetOf(name: string): ToolsetKind | null {
   const isNamed = (tool: string): boolean => tool === name;
   if (AGENT_TOOLS.some(isNamed)) return "agent";
   return MANAGEMENT_TOOLS.some(isNamed) ? "management" : null;

@@ -98,7 +98,11 @@ export function nextStep(state: ApprovalMailState, now: number): NextStep {
 }
 
 /** Returns the state while a mail is being sent, which counts from now on. */
-export function sending(state: ApprovalMailState, mail: ApprovalMail, now: number): ApprovalMailState {
+export function withMailInFlight(
+  state: ApprovalMailState,
+  mail: ApprovalMail,
+  now: number,
+): ApprovalMailState {
   const isSingle = mail.kind === "single";
   return {
     ...state,

@@ -44,9 +44,3 @@ export interface ReplayInput {
   readonly endpointId: string;
   readonly replayId: string;
 }
-
-/** Watches for events while there is a worker. One per task queue and kind of watch. */
-export const WATCH_WORKFLOW = "watch";
-export const WATCHES = ["events", "deposits", "networks"] as const;
-export type Watch = (typeof WATCHES)[number];
-export const watchWorkflowId = (taskQueue: string, watch: Watch): string => `watch/${taskQueue}/${watch}`;

@@ -16,7 +16,7 @@ import type {
   Projections,
   Rails,
 } from "./ports.ts";
-import { createSending, type DecidedPermit, Superseded } from "./sending.ts";
+import { createRailSender, type DecidedPermit, Superseded } from "./rail-sender.ts";
 
 /** Systems, other than its own ledger, on which a payment has effects. */
 export interface EffectDependencies {
@@ -34,7 +34,7 @@ export interface PaymentEffectDependencies extends EffectDependencies {
   readonly ledgers: LedgerGateway;
 }
 
-/** What the caller already knows about the payment. */
+/** Facts that the caller already has about the payment. */
 export interface ExecutionHints {
   /** Permit that came with the decision; if missing, one is requested. */
   readonly decided?: DecidedPermit;
@@ -74,7 +74,7 @@ export interface PaymentEffects {
 
 export function createPaymentEffects(dependencies: PaymentEffectDependencies): PaymentEffects {
   const { ledgers, proofs, projections, publisher, rails, workflows, clock } = dependencies;
-  const sending = createSending(dependencies);
+  const sender = createRailSender(dependencies);
 
   function forgedIn(profile: AgentProfile, payment: Payment): ForgedKind | null {
     if (!proofs.isAccepted(profile, payment)) return "payment";
@@ -129,7 +129,7 @@ export function createPaymentEffects(dependencies: PaymentEffectDependencies): P
   }
 
   /** Books the network's charges in the ledger first: only the ledger knows which limits they exceed. */
-  async function charged(
+  async function bookCharges(
     profile: AgentProfile,
     { request: { transactionId } }: Payment,
     books: readonly RailBooks[],
@@ -186,8 +186,8 @@ export function createPaymentEffects(dependencies: PaymentEffectDependencies): P
           return refuse(profile, before, "payment", keep);
         if (ended !== null) throw new Superseded("the record shows that the payment ended unpaid");
       }
-      const result = isToSend ? await sending.send(profile, before, decided) : null;
-      if (result?.status === "charged") return charged(profile, before, result.books, keep);
+      const result = isToSend ? await sender.send(profile, before, decided) : null;
+      if (result?.status === "charged") return bookCharges(profile, before, result.books, keep);
       const outcome = result === null ? null : { result, at: clock().getTime() };
       const payment = outcome === null ? before : settle(before, outcome.result, outcome.at);
       const { transactionId } = payment.request;
@@ -199,7 +199,7 @@ export function createPaymentEffects(dependencies: PaymentEffectDependencies): P
     };
 
   return {
-    requestPermission: (profile, payment) => sending.requestPermission(profile, payment),
+    requestPermission: (profile, payment) => sender.requestPermission(profile, payment),
     execute: executeWith(record),
     executeAndPublish: executeWith(async (profile, payment) => {
       await record(profile, payment);

@@ -1,10 +1,10 @@
-import type { PaymentRequest, Protocol, Rail } from "../domain/ledger/payment.ts";
+import type { PaymentRequest, PaymentTexts, Protocol } from "../domain/ledger/payment.ts";
 import { refusal } from "../domain/errors.ts";
 import { mcOf } from "../domain/money.ts";
 import { newId, payloadHash, shortHash } from "../lib/ids.ts";
 import { fingerprint } from "./rules/payment-rules.ts";
 
-/** Requests for payments: as parsed, and as submitted to ledgers. */
+/** Payments as callers order them, and the requests that ledgers get. */
 
 export interface Purchase {
   readonly protocol: Protocol;
@@ -16,13 +16,10 @@ export interface Purchase {
   readonly transactionId: string;
 }
 
-export interface PaymentOrder {
-  readonly rail: Rail;
-  readonly recipient: string;
+export interface PaymentOrder
+  extends Pick<PaymentRequest, "currency" | "rail">, Omit<PaymentTexts, "resource"> {
   readonly amountCents: number;
-  readonly currency: "USD";
   readonly merchantCategory?: string | undefined;
-  readonly purpose: string;
   readonly idempotencyKey: string;
   readonly purchase?: Purchase;
 }
@@ -39,7 +36,7 @@ export const keyReused = (transactionId: string) =>
     { detail: `It was used for ${transactionId}.` },
   );
 
-/** Returns the request without its proof. */
+/** Returns the ledger's request for an order, without its proof. */
 export function unprovenOf(order: PaymentOrder): Omit<PaymentRequest, "proof"> {
   const { amountCents, idempotencyKey, merchantCategory = null, purchase, ...rest } = order;
   const amountMc = purchase?.amountMc ?? mcOf(amountCents);

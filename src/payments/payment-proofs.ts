@@ -1,10 +1,8 @@
 import type { Payment, PaymentRequest, Resolver } from "../domain/ledger/payment.ts";
-import type { AgentProfile } from "../domain/agent/state.ts";
+import type { AgentRef } from "../domain/agent/state.ts";
 import type { KeyedMacs } from "../secrets/keyed-macs.ts";
 import type { LedgerState, TransactionDocument } from "../store/documents.ts";
 import type { PaymentProofs } from "./ports.ts";
-
-export type Payer = Pick<AgentProfile, "organizationId" | "agentId">;
 
 /** Fields covered by the proof: those that move money, and the ids that make it happen once. */
 export type ProvenOrder = Pick<
@@ -49,12 +47,12 @@ export class HmacPaymentProofs implements PaymentProofs {
   }
 
   /** Proves that an agent requested a payment. */
-  ofOrder(payer: Payer, order: OrderRequest): string {
+  ofOrder(payer: AgentRef, order: OrderRequest): string {
     return this.#macs.make(orderFacts(payer, order));
   }
 
   /** Proves a person's decision on a payment as it was shown to them. */
-  ofDecision(payer: Payer, order: ShownOrder, decision: PersonsDecision): string {
+  ofDecision(payer: AgentRef, order: ShownOrder, decision: PersonsDecision): string {
     return this.#macs.make(decisionFacts(payer, order, decision));
   }
 
@@ -67,7 +65,7 @@ export class HmacPaymentProofs implements PaymentProofs {
     return this.#macs.isMac(booksFacts(record), record.ledgerState.booksProof);
   }
 
-  isAccepted(payer: Payer, { request }: Pick<Payment, "request">): boolean {
+  isAccepted(payer: AgentRef, { request }: Pick<Payment, "request">): boolean {
     const { agentId, organizationId } = payer;
     const whose = `${organizationId} ${agentId}`;
     if (this.#accepted.get(request) === whose) return true;
@@ -76,7 +74,7 @@ export class HmacPaymentProofs implements PaymentProofs {
     return isAccepted;
   }
 
-  isResolvedAsNamed(payer: Payer, { approval, request }: Payment): boolean {
+  isResolvedAsNamed(payer: AgentRef, { approval, request }: Payment): boolean {
     if (approval === null) return true;
     const { feedback, proof = "", resolution } = approval;
     // A history written from outside may lack even the field.
@@ -111,19 +109,19 @@ const booksFacts = ({ _id, agentId, ledgerState, organizationId, revision, statu
     JSON.stringify(ledgerState.books),
   ]);
 
-const factsOf = ({ agentId, organizationId }: Payer, order: ProvenOrder) => {
+const factsOf = ({ agentId, organizationId }: AgentRef, order: ProvenOrder) => {
   const { amountMc, approvalId, currency, protocol, rail, recipient, resource, transactionId } = order;
   const facts = [organizationId, agentId, transactionId, approvalId, rail, amountMc, currency, recipient];
   return protocol === undefined ? facts : [...facts, protocol, resource ?? null];
 };
 
-function orderFacts(payer: Payer, order: OrderRequest): string {
+function orderFacts(payer: AgentRef, order: OrderRequest): string {
   const { keyHash, merchantCategory, purpose } = order;
   return asText(["order", ...factsOf(payer, order), keyHash, merchantCategory, purpose]);
 }
 
 function decisionFacts(
-  payer: Payer,
+  payer: AgentRef,
   order: ShownOrder,
   { by, feedback, resolution }: PersonsDecision,
 ): string {

@@ -2,10 +2,10 @@ import type { ApprovalDocument, TransactionDocument } from "../store/documents.t
 import type { Rails } from "./ports.ts";
 import { TimeoutError, withTimeout } from "../lib/with-timeout.ts";
 import type { ExecutionHints, PaymentEffects } from "./effects.ts";
-import { Superseded } from "./sending.ts";
+import { Superseded } from "./rail-sender.ts";
 import type { HmacPaymentProofs } from "./payment-proofs.ts";
 import { recordsOf } from "../store/held-payments.ts";
-import { approvalDocument, transactionDocument } from "../store/records.ts";
+import { approvalDocument, transactionDocument } from "../store/payment-records.ts";
 import { type Payment, type PaymentRequest, type RailOutcome, settle } from "../domain/ledger/payment.ts";
 import type { AgentProfile } from "../domain/agent/state.ts";
 import { refusal } from "../domain/errors.ts";
@@ -75,7 +75,7 @@ const OVERLOADED = refusal(
 );
 
 /** Time after the wait within which the record must be read; otherwise the earlier answer stands. */
-const RECORD_READ_MS = 200;
+const RECORD_READ_TIMEOUT_MS = 200;
 
 /** Maximum submissions of one payment: again after a look-up of an evicted key, or with newer rules. */
 const DECISION_ATTEMPTS_MAX = 6;
@@ -83,31 +83,32 @@ const DECISION_ATTEMPTS_MAX = 6;
 /** Remaining time of a request, whether its caller still waits, and its id for the log. */
 type RequestTime = Pick<Deadline, "isAwaited" | "leftMs" | "requestId" | "spareMs">;
 
-/** Deadline for effects, by `performance.now()`. */
-interface Bound {
+/** Deadline for a payment's effects. */
+interface EffectsDeadline {
   readonly requestId: string | null;
+  /** By `performance.now()`. */
   readonly until: number;
 }
 
 interface Asked {
   readonly order: PaymentOrder;
-  readonly bound: Bound;
+  readonly bound: EffectsDeadline;
   readonly isAwaited: () => boolean;
 }
 
 /** Makes agents' payments on the server: decides durably, then acts, then records. */
 export class Payments {
   readonly #dependencies: PaymentDependencies;
-  /** Batches loads of requests that arrive together; caches nothing. */
-  readonly #earlier: PaymentsByKey;
+  /** Batches look-ups of requests that arrive together; caches nothing. */
+  readonly #byKey: PaymentsByKey;
   readonly #duplicates: PossibleDuplicates;
   readonly rulings: PaymentRulings;
 
   constructor(dependencies: PaymentDependencies) {
     this.#dependencies = dependencies;
     const { transactions } = dependencies.collections;
-    this.#earlier = paymentsByKey(transactions);
-    this.#duplicates = new PossibleDuplicates(transactions, this.#earlier);
+    this.#byKey = paymentsByKey(transactions);
+    this.#duplicates = new PossibleDuplicates(transactions, this.#byKey);
     this.rulings = new PaymentRulings(dependencies);
   }
 
@@ -123,16 +124,19 @@ export class Payments {
     const paid = await this.#payOrShed(payer, { order, bound, isAwaited: () => time.isAwaited });
     // A purchase waits for the shop, not for the chain.
     const isWaitedFor = paid.ok && finality === "eventual" && order.purchase === undefined;
-    return isWaitedFor ? ok(await this.#onceFinal(paid.value, bound.until)) : paid;
+    return isWaitedFor ? ok(await this.#awaitFinal(paid.value, bound.until)) : paid;
   }
 
-  async #onceFinal(paid: MadePayment, until: number): Promise<MadePayment> {
+  async #awaitFinal(paid: MadePayment, until: number): Promise<MadePayment> {
     const { actors } = this.#dependencies;
     const { _id, approvalId, status } = paid.transaction;
     const isInFlight = status === "pending" && approvalId === null;
     if (!isInFlight || !(await actors.settled(_id, until - performance.now()))) return paid;
     try {
-      const final = await withTimeout(until + RECORD_READ_MS - performance.now(), this.#recorded(_id));
+      const final = await withTimeout(
+        until + RECORD_READ_TIMEOUT_MS - performance.now(),
+        this.#readRecords(_id),
+      );
       return { ...paid, ...final };
     } catch (error) {
       if (!(error instanceof TimeoutError)) throw error;
@@ -172,7 +176,7 @@ export class Payments {
             this.#duplicates.of(profile.agentId, payment, reply.duplicate),
             revisionRecorded,
           ]);
-          // Also true if the ledger's sweep executed it first.
+          // Not a replay, even if the ledger's sweep executed it first.
           return ok({ ...paid, replayed: false, possibleDuplicateOf });
         } finally {
           isAnswered();
@@ -181,9 +185,9 @@ export class Payments {
       case "replayed":
         if (!reply.samePayload) return refused(keyReused(reply.transactionId));
         await this.#execute(profile, reply.payment, {}, bound);
-        return ok(await this.#repeated(await this.#recorded(reply.transactionId), request));
+        return ok(await this.#replayOf(await this.#readRecords(reply.transactionId), request));
       case "recorded":
-        return this.#closed(profile.agentId, request);
+        return this.#replayOfClosed(profile.agentId, request);
       case "too_many_open":
         return refused(tooManyOpen(reply, this.#dependencies.clock().getTime()));
       case "stale_agent": {
@@ -201,15 +205,15 @@ export class Payments {
   }
 
   /** Returns the closed payment that the idempotency key was used for. */
-  async #closed(agentId: string, request: PaymentRequest): Promise<Result<MadePayment>> {
-    const earlier = await this.#earlier.load({ agentId, keyHash: request.keyHash });
+  async #replayOfClosed(agentId: string, request: PaymentRequest): Promise<Result<MadePayment>> {
+    const earlier = await this.#byKey.load({ agentId, keyHash: request.keyHash });
     if (earlier === null) throw new ActorUnavailable("the records lack a payment that the ledger has closed");
     if (earlier.payloadHash !== request.payloadHash) return refused(keyReused(earlier._id));
-    return ok(await this.#repeated(await this.#recorded(earlier._id), request));
+    return ok(await this.#replayOf(await this.#readRecords(earlier._id), request));
   }
 
   /** Returns the response to a replay. A request whose command reached the ledger twice is no replay. */
-  async #repeated(paid: RecordedPayment, { transactionId }: PaymentRequest): Promise<MadePayment> {
+  async #replayOf(paid: RecordedPayment, { transactionId }: PaymentRequest): Promise<MadePayment> {
     const possibleDuplicateOf = await this.#duplicates.before(paid.transaction);
     return { ...paid, replayed: paid.transaction._id !== transactionId, possibleDuplicateOf };
   }
@@ -246,23 +250,23 @@ export class Payments {
     const { clock, effects, ledgers } = this.#dependencies;
     const { agentId } = profile;
     const reply = await ledgers.submit(profile, { kind: "read_payment", agentId, transactionId });
-    if (reply.kind !== "payment" || reply.payment.phase === "held") return this.#recorded(transactionId);
+    if (reply.kind !== "payment" || reply.payment.phase === "held") return this.#readRecords(transactionId);
     const { payment } = reply;
     if (payment.phase !== "following")
       return this.#execute(profile, payment, {}, { requestId: null, until: performance.now() + withinMs });
-    const result = await this.#followed(profile, payment, withinMs);
-    if (result === "superseded") return this.#recorded(transactionId);
+    const result = await this.#settleOnRail(profile, payment, withinMs);
+    if (result === "superseded") return this.#readRecords(transactionId);
     const outcome = result === null ? null : { result, at: clock().getTime() };
     const after = outcome === null ? payment : settle(payment, outcome.result, outcome.at);
-    if (after === payment) return recorded(profile, payment);
+    if (after === payment) return recordsFrom(profile, payment);
     const done = { transactionId, revision: after.revision, outcome, payment: after };
     await effects.release(profile, payment, done);
     await effects.record(profile, after);
     ledgers.confirmLater(profile, confirmationOf(agentId, done), effects.publish(profile, after, "soon"));
-    return recorded(profile, after);
+    return recordsFrom(profile, after);
   }
 
-  async #followed(
+  async #settleOnRail(
     profile: AgentProfile,
     payment: Payment,
     withinMs: number,
@@ -293,14 +297,14 @@ export class Payments {
     const { approvalWindowSeconds, ledgers, metrics } = this.#dependencies;
     const { rail } = requested;
     let recordsCheckedThrough = ledgers.closedOf(agentId);
-    const release = ledgers.expect(profile);
+    const release = ledgers.announceCommand(profile);
     try {
       for (let attempt = 0; attempt < DECISION_ATTEMPTS_MAX; attempt += 1) {
         const areRecordsChecked = recordsCheckedThrough > 0;
         const [{ forbidden, rules: ruled, versions }, earlier] = await metrics.timed(rail, "lookup", () =>
           Promise.all([
             this.rulings.of(profile, requested),
-            areRecordsChecked ? this.#earlier.load({ agentId, keyHash: requested.keyHash }) : null,
+            areRecordsChecked ? this.#byKey.load({ agentId, keyHash: requested.keyHash }) : null,
           ]),
         );
         if (earlier !== null)
@@ -357,27 +361,28 @@ export class Payments {
     profile: AgentProfile,
     payment: Payment,
     hints: ExecutionHints,
-    bound: Bound,
+    bound: EffectsDeadline,
   ): Promise<RecordedPayment> {
-    const done = await this.#effectsOf(profile, payment, hints, bound);
-    return done === "superseded" ? this.#recorded(payment.request.transactionId) : recorded(profile, done);
+    const done = await this.#executeInTime(profile, payment, hints, bound);
+    return done === "superseded"
+      ? this.#readRecords(payment.request.transactionId)
+      : recordsFrom(profile, done);
   }
 
   /**
    * Returns the payment after its effects. If one of them fails or is too slow, the payment is recorded as decided and
-   * left to the ledger's sweep: without an answer from the rail it stays pending, and a resolution stands. A payment
-   * that is to be held but does not wait for a person yet gets no response until the request's deadline; a replay of
-   * its key is safe.
+   * left to the ledger's sweep: without an answer from the rail it stays pending, and a resolution stands. Throws for a
+   * payment on hold whose records or workflow could not be written: its caller may replay the key.
    */
-  async #effectsOf(
+  async #executeInTime(
     profile: AgentProfile,
     payment: Payment,
     hints: ExecutionHints,
-    { requestId, until }: Bound,
+    { requestId, until }: EffectsDeadline,
   ): Promise<Payment | "superseded"> {
     const { effects, logger } = this.#dependencies;
     try {
-      const done = this.#confirmed(profile, payment, hints);
+      const done = this.#executeAndConfirm(profile, payment, hints);
       const isHeld = payment.phase === "held";
       return (await (isHeld ? done : withTimeout(until - performance.now(), done))).payment;
     } catch (error) {
@@ -395,7 +400,11 @@ export class Payments {
   }
 
   /** Executes the effects and confirms them to the ledger once done and published, even if no caller waits any more. */
-  async #confirmed(profile: AgentProfile, payment: Payment, hints: ExecutionHints): Promise<ExecutionResult> {
+  async #executeAndConfirm(
+    profile: AgentProfile,
+    payment: Payment,
+    hints: ExecutionHints,
+  ): Promise<ExecutionResult> {
     const { effects, ledgers } = this.#dependencies;
     const done = await effects.execute(profile, payment, hints);
     const published = effects.publish(profile, done.payment, "soon");
@@ -404,7 +413,7 @@ export class Payments {
   }
 
   /** Returns a replayed payment from its record, which may be ahead of the ledger's copy, never behind. */
-  async #recorded(transactionId: string): Promise<RecordedPayment> {
+  async #readRecords(transactionId: string): Promise<RecordedPayment> {
     const { collections } = this.#dependencies;
     const transaction = await collections.transactions.findOne({ _id: transactionId });
     if (transaction === null) throw new ActorUnavailable(`transaction ${transactionId} has no record yet`);
@@ -420,7 +429,7 @@ interface Decided extends ExecutionHints {
   readonly revisionRecorded: Promise<void>;
 }
 
-const recorded = (profile: AgentProfile, payment: Payment): RecordedPayment => ({
+const recordsFrom = (profile: AgentProfile, payment: Payment): RecordedPayment => ({
   transaction: transactionDocument(profile, payment),
   approval: approvalDocument(profile, payment),
 });

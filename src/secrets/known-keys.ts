@@ -4,7 +4,7 @@ import type { Collection, Db } from "mongodb";
 export interface MasterKeyDocument {
   readonly _id: string;
   readonly since: Date;
-  /** When the key was retired; null as long as values sealed under it may exist. */
+  /** Time at which the key was retired; null as long as values sealed under it may exist. */
   readonly retiredAt: Date | null;
   /** Sub-keys that outlive the key, sealed under the newest; null before it is retired. */
   readonly kept: string | null;

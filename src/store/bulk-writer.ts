@@ -19,7 +19,7 @@ const BULKS_IN_FLIGHT_MAX = 2;
 const LINGERING_MAX = 25;
 
 /** Timeout of a bulk, which the driver may otherwise await for ever if the connection closes as it begins. */
-const BULK_MS = 10_000;
+const BULK_TIMEOUT_MS = 10_000;
 
 interface BatchOptions {
   /** Time that a batch's first operation waits for more. For writes that no caller waits for. */
@@ -75,17 +75,17 @@ export class BatchWriter<O, R> {
   #go(): void {
     this.#timer = null;
     this.#scheduled = false;
-    // `#flush` never rejects: it settles every operation of the batch.
-    void this.#flush();
+    // `#writeBatch` never rejects: it settles every operation of the batch.
+    void this.#writeBatch();
   }
 
-  async #flush(): Promise<void> {
+  async #writeBatch(): Promise<void> {
     const batch = this.#waiting.splice(0, BULK_OPERATIONS_MAX);
     if (batch.length === 0) return;
     this.#inFlight += 1;
     try {
       const operations = batch.map((waiting) => waiting.operation);
-      const outcomes = await withTimeout(BULK_MS, this.#writeAll(operations));
+      const outcomes = await withTimeout(BULK_TIMEOUT_MS, this.#writeAll(operations));
       batch.forEach(({ reject, resolve }, index) => {
         const outcome = outcomes[index];
         if (outcome?.status === "fulfilled") resolve(outcome.value);

@@ -15,7 +15,7 @@ import type {
 import type { Amounts } from "../domain/ledger/amounts.ts";
 import type { BudgetPolicy, DenialCode } from "../domain/ledger/policy.ts";
 import type { AgentLabels } from "../domain/agent/labels.ts";
-import type { AgentLifecycle } from "../domain/agent/state.ts";
+import type { AgentLifecycle, AgentProfile } from "../domain/agent/state.ts";
 import type { Calendar, Period } from "../domain/ledger/calendar.ts";
 import type { Cap } from "../domain/ledger/state.ts";
 import type { Restrictions } from "../domain/rules/restrictions.ts";
@@ -216,6 +216,15 @@ export interface AgentDocument extends Document, Partial<AgentLabels> {
   /** Revision of the agent's ledger account that policy, totals and paused state were written from. */
   accountRevision: number;
 }
+
+/** Returns the agent's profile, as actors and rails get it. */
+export const profileOf = (agent: AgentDocument): AgentProfile => ({
+  organizationId: agent.organizationId,
+  projectId: agent.projectId,
+  teamId: agent.teamId,
+  agentId: agent._id,
+  name: agent.name,
+});
 
 /**
  * Outcome of an agent's create, with the first key's sealed form while it may be delivered again. The id is the

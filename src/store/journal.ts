@@ -15,9 +15,9 @@ import type { Warning } from "../domain/ledger/thresholds.ts";
 import type { AuthorizationRecord, BudgetRecord } from "./event-records.ts";
 import { BulkWriter } from "./bulk-writer.ts";
 import type { AgentDocument, AgentSnapshot, EventDocument } from "./documents.ts";
-import { COLLECTIONS } from "./documents.ts";
+import { COLLECTIONS, profileOf } from "./documents.ts";
 import { eventsRetainedSince } from "./retention.ts";
-import { approvalDocument, transactionDocument } from "./records.ts";
+import { approvalDocument, transactionDocument } from "./payment-records.ts";
 import type { Indexes } from "./indexes.ts";
 
 /**
@@ -204,14 +204,6 @@ function budgetRecord(
 }
 
 const dateOrNull = (at: number | null): Date | null => (at === null ? null : new Date(at));
-
-const profileOf = ({ _id, name, organizationId, projectId, teamId }: AgentDocument): AgentProfile => ({
-  organizationId,
-  projectId,
-  teamId,
-  agentId: _id,
-  name,
-});
 
 function snapshotOf(profile: AgentProfile, payment: Payment, withApproval: boolean): EventDocument["data"] {
   const {

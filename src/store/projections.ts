@@ -20,8 +20,9 @@ import {
   type CountedRecord,
   moneyIn,
   paymentIn,
+  TEXT_FIELDS,
   transactionDocument,
-} from "./records.ts";
+} from "./payment-records.ts";
 import { recordedBooks } from "./stored-books.ts";
 import { HeldPaymentWriter, recordsOf } from "./held-payments.ts";
 import type { Indexes } from "./indexes.ts";
@@ -145,8 +146,8 @@ export class MongoProjections implements Projections {
   }
 
   textsOf(transactionId: string): Promise<PaymentTexts | null> {
-    const texts = { _id: 0, recipient: 1, purpose: 1, resource: 1 } as const;
-    return this.#transactions.findOne<PaymentTexts>({ _id: transactionId }, { projection: texts });
+    const projection = { _id: 0, ...TEXT_FIELDS } as const;
+    return this.#transactions.findOne<PaymentTexts>({ _id: transactionId }, { projection });
   }
 
   get waiting(): number {

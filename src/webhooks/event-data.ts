@@ -5,7 +5,7 @@ import { agentView, approvalView, transactionView } from "../views/views.ts";
 /** Renders an event's data: the records at that time, keyed by noun, in the API's form. */
 export function eventData({ _id, data }: EventDocument): object {
   const { agent, approval, authorization, budget, deposit, funding, payment, transaction } = data;
-  const said = {
+  const rendered = {
     ...(agent === undefined ? {} : { agent: agentView(agent) }),
     ...(approval === undefined ? {} : { approval: approvalView(approval) }),
     ...(transaction === undefined ? {} : { transaction: transactionView(transaction) }),
@@ -15,6 +15,6 @@ export function eventData({ _id, data }: EventDocument): object {
     ...(payment === undefined ? {} : { payment: { ...payment, failedAt: payment.failedAt.toISOString() } }),
     ...(budget === undefined ? {} : { budget: budgetView(budget) }),
   };
-  if (Object.keys(said).length === 0) throw new Error(`${_id} says nothing`);
-  return said;
+  if (Object.keys(rendered).length === 0) throw new Error(`${_id} has no data`);
+  return rendered;
 }

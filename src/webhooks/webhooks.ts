@@ -2,21 +2,21 @@ import type { Db } from "mongodb";
 import type { AuditLog } from "../audit/chain/appender.ts";
 import { createWebhookActivities, type Deposits, type WebhookActivities } from "./delivery/activities.ts";
 import { DeliveryAttempts } from "./delivery/attempt.ts";
-import { EventDispatcher, SETTLED_MS } from "./delivery/dispatcher.ts";
+import { EventDispatcher, EVENT_AGE_MIN_MS } from "./delivery/dispatcher.ts";
 import {
   type EndpointDocument,
   type WebhookCollections,
   webhookCollections,
 } from "../store/webhook-documents.ts";
 import { DeliveryOutcomes } from "./delivery/outcomes.ts";
-import { Redeliveries } from "./delivery/replay.ts";
+import { Redeliveries } from "./delivery/redeliveries.ts";
 import type { NoticeHeld } from "./delivery/ports.ts";
 import { DeliverySlots } from "./delivery/slots.ts";
 import { Watching } from "./delivery/watching.ts";
 import { auditValue } from "../domain/audit/canonical.ts";
 import { GuardedFetch } from "../lib/guarded-fetch/guarded-fetch.ts";
 import { Load } from "../lib/load.ts";
-import type { TemporalWebhooks } from "../actors/webhooks.ts";
+import type { TemporalWebhooks } from "../actors/webhook-workflows.ts";
 import { authoritiesIn } from "../identity/authorities.ts";
 import type { WebhookSettings } from "./settings.ts";
 import type { Logger } from "../lib/logger.ts";
@@ -81,7 +81,7 @@ export async function openWebhooks(options: WebhooksOptions): Promise<Webhooks> 
     accessProofs,
     webhooks: collections,
     outcomes,
-    sending: guard,
+    sender: guard,
     secrets: { open: ({ id, sealed }) => sealer.open(SECRET_PURPOSE, id, sealed) },
     slots: new DeliverySlots(),
     onEndpointDisabled: (endpoint) => auditLog.append(disabledEntry(endpoint)),
@@ -95,7 +95,7 @@ export async function openWebhooks(options: WebhooksOptions): Promise<Webhooks> 
   const redeliveries = new Redeliveries(sharing);
   const load = new Load();
   const watching = {
-    events: new Watching({ ...EVENTS_PAUSE_MS, settleMs: SETTLED_MS }),
+    events: new Watching({ ...EVENTS_PAUSE_MS, settleMs: EVENT_AGE_MIN_MS }),
     deposits: new Watching({ ...DEPOSITS_PAUSE_MS, settleMs: 0 }),
   };
   const activities = createWebhookActivities({

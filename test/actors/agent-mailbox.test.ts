@@ -13,7 +13,7 @@ import {
 } from "../../src/domain/agent/state.ts";
 import type { LedgerCommand } from "../../src/domain/ledger/commands.ts";
 import type { AgentCommand } from "../../src/messages/agent.ts";
-import { agentRefusal } from "../../src/messages/guards/refusals.ts";
+import { agentRefusal } from "../../src/messages/guards/batch-refusals.ts";
 import { times } from "../support/world.ts";
 import { place, sizeOf, turn, UPDATE_BYTES_MAX } from "./support.ts";
 

@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { BatchCapacity } from "../../src/actors/batch.ts";
+import { BatchCapacity } from "../../src/actors/batch-capacity.ts";
 import { FairQueue, type Urgency } from "../../src/lib/fair-queue.ts";
 import { times } from "../support/world.ts";
 

@@ -168,7 +168,7 @@ describe("a ledger's mailbox", () => {
     expect(batches.splice(0), "sent at once").to.have.length(2);
     await alone;
     batches.push([]);
-    const hasAsked = ledgers.expect(place);
+    const hasAsked = ledgers.announceCommand(place);
     const early = ledgers.submit(place, pay("one"));
     expect(batches, "waits for the other").to.have.length(1);
     const late = ledgers.submit(place, pay("two"));
@@ -176,7 +176,7 @@ describe("a ledger's mailbox", () => {
     expect(batches, "sent as soon as nobody is expected").to.have.length(2);
     await Promise.all([early, late]);
     expect(batches[1]).to.have.length(2);
-    const never = ledgers.expect(place);
+    const never = ledgers.announceCommand(place);
     const last = ledgers.submit(place, pay("one"));
     expect(batches, "waits again").to.have.length(2);
     timers.pass(2);
@@ -188,7 +188,7 @@ describe("a ledger's mailbox", () => {
   it("a stop waits for nobody who is about to ask", async () => {
     const { batches, ledgers, pay } = stage({ timers: new HeldTimers() });
     await ledgers.submit(place, pay("one"));
-    const hasAsked = ledgers.expect(place);
+    const hasAsked = ledgers.announceCommand(place);
     const paying = ledgers.submit(place, pay("one"));
     expect(batches).to.have.length(1);
     const stopping = ledgers.submit(place, { kind: "pause", agentId: "one" });

@@ -13,7 +13,7 @@ import {
   summaryOf,
 } from "../../src/domain/ledger/state.ts";
 import { realTimers, type Timers } from "../../src/lib/timers.ts";
-import { ledgerRefusal } from "../../src/messages/guards/refusals.ts";
+import { ledgerRefusal } from "../../src/messages/guards/batch-refusals.ts";
 import type { KnownRevisions } from "../../src/messages/ledger.ts";
 import type { LedgerRevisionRecords } from "../../src/store/ledger-revisions.ts";
 import { turn } from "./support.ts";

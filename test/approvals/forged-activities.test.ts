@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import type { Activities } from "../../activities/types.ts";
-import { watchWorkflowId } from "../../src/messages/delivery.ts";
+import { watchWorkflowId } from "../../src/messages/watch.ts";
 import { enveloped, forActivity } from "../../src/messages/envelope.ts";
 import { INPUT_REFUSED } from "../../src/temporal/temporal-payloads.ts";
 import { sideTaskQueue } from "../../src/messages/task-queues.ts";

@@ -3,17 +3,17 @@ import { expect } from "chai";
 import { type DerivedTool, derivedTools } from "../../server/mcp/tools.ts";
 import type { JsonSchema } from "../../server/mcp/schemas.ts";
 import { operations } from "../../src/contract/registry.ts";
-import { AGENT_TOOLS, type Toolset, toolsetOf, MANAGEMENT_TOOLS } from "../../src/contract/tool-names.ts";
+import { AGENT_TOOLS, type ToolsetKind, toolsetOf, MANAGEMENT_TOOLS } from "../../src/contract/tool-names.ts";
 import { INSTRUCTIONS } from "../../src/contract/tool-texts/instructions.ts";
 import { refusalText } from "../../src/contract/tool-texts/refusals.ts";
 import type { Operation } from "../../src/contract/types.ts";
 import type { ErrorCode } from "../../src/domain/errors.ts";
 
 const tools = [...derivedTools.entries()].map(([name, tool]) => ({ name, tool }));
-const ofToolset = (toolset: Toolset) => tools.filter(({ name }) => toolsetOf(name) === toolset);
+const ofToolset = (toolset: ToolsetKind) => tools.filter(({ name }) => toolsetOf(name) === toolset);
 
 /** Of a tools/list answer, as JSON. */
-const BYTES_MAX: Readonly<Record<Toolset, number>> = { agent: 22_900, management: 43_950 };
+const BYTES_MAX: Readonly<Record<ToolsetKind, number>> = { agent: 22_900, management: 43_950 };
 
 /** What only programmers of the other front end speak of. */
 const FOREIGN_WORDS =
@@ -50,7 +50,8 @@ const toolsIn = (text: string): string[] =>
     ...text.matchAll(/\b(?:archive|cancel|check|create|get|list|pause|resume|set|update)_[a-z_]*[a-z]\b/g),
   ].map(([name]) => name);
 
-const own = (toolset: Toolset): readonly string[] => (toolset === "agent" ? AGENT_TOOLS : MANAGEMENT_TOOLS);
+const own = (toolset: ToolsetKind): readonly string[] =>
+  toolset === "agent" ? AGENT_TOOLS : MANAGEMENT_TOOLS;
 
 const COMMON: readonly ErrorCode[] = ["VALIDATION_FAILED", "RATE_LIMITED", "SERVICE_UNAVAILABLE", "INTERNAL"];
 const OF_AGENTS: readonly ErrorCode[] = ["TOOL_NOT_ALLOWED", "UNAUTHORIZED", "AGENT_PAUSED"];
@@ -63,7 +64,7 @@ function codesOf({ operationId }: DerivedTool): readonly ErrorCode[] {
 }
 
 /** Every refusal in its toolset's words, by who reads it. */
-function refusalTexts(toolset: Toolset): { name: string; code: ErrorCode; what: string; next: string }[] {
+function refusalTexts(toolset: ToolsetKind): { name: string; code: ErrorCode; what: string; next: string }[] {
   const asked = ofToolset(toolset).flatMap(({ name, tool }) => codesOf(tool).map((code) => ({ name, code })));
   const foreign = tools
     .filter(({ name }) => toolsetOf(name) !== toolset)

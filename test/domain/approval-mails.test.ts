@@ -9,7 +9,7 @@ import {
   MAILS_PER_HOUR_MAX,
   nextStep,
   NOTHING_TO_MAIL,
-  sending,
+  withMailInFlight,
   withHeld,
 } from "../../src/domain/approval-mails.ts";
 
@@ -47,7 +47,7 @@ class Mailbox {
   begin(): (end: ApprovalMailEnd) => void {
     const step = nextStep(this.#state, this.now);
     if (step.kind !== "send") throw new Error(`nothing is due: ${step.kind}`);
-    this.#state = sending(this.#state, step.mail, this.now);
+    this.#state = withMailInFlight(this.#state, step.mail, this.now);
     return (end) => (this.#state = ended(this.#state, step.mail, end, this.now));
   }
 
@@ -56,7 +56,7 @@ class Mailbox {
   }
 
   #send(mail: ApprovalMail): void {
-    this.#state = sending(this.#state, mail, this.now);
+    this.#state = withMailInFlight(this.#state, mail, this.now);
     const about = mail.kind === "single" ? mail.approvalId : `${mail.since}-${mail.through}`;
     this.mails.push({ at: this.now, about });
     this.#state = ended(this.#state, mail, this.end, this.now);

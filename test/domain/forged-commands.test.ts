@@ -11,7 +11,7 @@ import { MAX_CENTS, mcOf } from "../../src/domain/money.ts";
 import { SUBMIT_BATCH_MAX } from "../../src/messages/agent.ts";
 import { isAgentCommand } from "../../src/messages/guards/agent-commands.ts";
 import { isLedgerCommand } from "../../src/messages/guards/ledger-commands.ts";
-import { agentRefusal, ledgerRefusal } from "../../src/messages/guards/refusals.ts";
+import { agentRefusal, ledgerRefusal } from "../../src/messages/guards/batch-refusals.ts";
 import { LEDGER_BATCH_MAX, LEDGER_CONFIRMATIONS_MAX } from "../../src/messages/ledger.ts";
 import { contentOf, TestAccount } from "./support/account.ts";
 import { NOON, profile, SECOND } from "./support/actor.ts";

@@ -1,5 +1,8 @@
 import { expect } from "chai";
-import { createPaymentActivities, type PaymentActivityDependencies } from "../../activities/payments.ts";
+import {
+  createPaymentActivities,
+  type PaymentActivityDependencies,
+} from "../../activities/payment-activities.ts";
 import { capturedInFull } from "../../src/domain/ledger/books.ts";
 import type { LedgerReply } from "../../src/domain/ledger/commands.ts";
 import { type Payment, withTexts } from "../../src/domain/ledger/payment.ts";

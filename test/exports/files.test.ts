@@ -3,7 +3,7 @@ import { createServer, get, type IncomingMessage, type Server } from "node:http"
 import { expect } from "chai";
 import express from "express";
 import { exportPieces } from "../../server/handlers/export-pieces.ts";
-import { oneAtATime } from "../../server/http/connections.ts";
+import { oneAtATime } from "../../server/http/connection-limits.ts";
 import { FileSender } from "../../server/http/file.ts";
 
 const PIECE = "x".repeat(1_000_000);

@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import type { Collection } from "mongodb";
-import { outcomeOf, WaitingCalls } from "../../src/payments/payment-outcome.ts";
+import { awaitPayment, WaitingCalls } from "../../src/payments/waiting-calls.ts";
 import { PaymentChanges } from "../../src/payments/payment-changes.ts";
 import type { TransactionDocument } from "../../src/store/documents.ts";
 import { testDatabase, type TestDatabase } from "../support/mongo.ts";
@@ -35,7 +35,7 @@ describe("calls that wait for a payment's outcome", () => {
     const read = () => Promise.resolve({ transaction, approval: null });
     const wait = async (calls: WaitingCalls): Promise<string> => {
       const dependencies = { calls, changes, read, onError: () => undefined };
-      return (await outcomeOf(await read(), LONG_MS, dependencies)).transaction.status;
+      return (await awaitPayment(await read(), LONG_MS, dependencies)).transaction.status;
     };
     const end = async () => {
       transaction = { ...record, status: "approved" };

@@ -6,20 +6,15 @@ import { Client, Connection, type WorkflowHandle } from "@temporalio/client";
 import { NativeConnection } from "@temporalio/worker";
 import { TemporalCalls } from "../../src/actors/calls.ts";
 import { signalHeld, startInviteMail } from "../../src/actors/mails.ts";
-import { TemporalWebhooks } from "../../src/actors/webhooks.ts";
+import { TemporalWebhooks } from "../../src/actors/webhook-workflows.ts";
 import { startEngines } from "../../src/engines/start.ts";
 import { approvalWorkflowId } from "../../src/messages/approval.ts";
-import {
-  deliveryWorkflowId,
-  replayWorkflowId,
-  secretExpiryWorkflowId,
-  watchWorkflowId,
-  WATCHES,
-} from "../../src/messages/delivery.ts";
+import { deliveryWorkflowId, replayWorkflowId, secretExpiryWorkflowId } from "../../src/messages/delivery.ts";
 import { approvalMailsWorkflowId, inviteMailWorkflowId } from "../../src/messages/mail.ts";
 import { ORGANIZATION_WORKFLOW, organizationWorkflowId } from "../../src/messages/organization.ts";
 import { railNetworkWorkflowId } from "../../src/messages/rail-network.ts";
 import { settlementWorkflowId } from "../../src/messages/settlement.ts";
+import { watchWorkflowId, WATCHES } from "../../src/messages/watch.ts";
 import { testPayloads } from "../support/payloads.ts";
 import { FIRST_KEY, StagedAgent } from "../workflows/support/agent.ts";
 import { SETTLED } from "../workflows/support/doubles.ts";

@@ -8,7 +8,7 @@ import { COLLECTIONS } from "../../src/store/documents.ts";
 import { EventJournal } from "../../src/store/journal.ts";
 import { deliveryKeysOf } from "../support/life.ts";
 import { MongoDeliveryWindows } from "../../src/agents/key-deliveries/windows.ts";
-import { paymentIn } from "../../src/store/records.ts";
+import { paymentIn } from "../../src/store/payment-records.ts";
 import { ORDER_INDEXES } from "../../src/rails/challenge/orders.ts";
 import { createIndexes } from "../../src/store/indexes.ts";
 import { ensureRetention, RETENTION_INDEX } from "../../src/store/retention.ts";

@@ -8,7 +8,7 @@ import { BoundedWork } from "../../src/lib/bounded-work.ts";
 import { collectionsOf, SERVER_INDEXES } from "../../src/store/collections.ts";
 import { createIndexes } from "../../src/store/indexes.ts";
 import { PROJECTION_INDEXES } from "../../src/store/projections.ts";
-import { transactionDocument } from "../../src/store/records.ts";
+import { transactionDocument } from "../../src/store/payment-records.ts";
 import { TestAccount } from "../domain/support/account.ts";
 import { DAY, NOON, profile, SECOND } from "../domain/support/actor.ts";
 import { testDatabase, type TestDatabase } from "../support/mongo.ts";

@@ -43,7 +43,7 @@ describe("attempts of a delivery", () => {
       accessProofs,
       webhooks,
       outcomes: new DeliveryOutcomes({ accessProofs, client: database.client, webhooks, clock }),
-      sending: {
+      sender: {
         send: () => {
           now += EXCHANGE_MS;
           return Promise.resolve({ kind: "failed", reason: "it took too long", elapsedMs: EXCHANGE_MS });
@@ -88,7 +88,7 @@ describe("attempts of a delivery", () => {
       accessProofs,
       webhooks,
       outcomes: new DeliveryOutcomes({ accessProofs, client: database.client, webhooks, clock: atNow }),
-      sending: {
+      sender: {
         send: ({ url }) => {
           sent.push(url);
           return Promise.resolve({ kind: "failed", reason: "nobody listens", elapsedMs: 1 });
@@ -128,7 +128,7 @@ describe("attempts of a delivery", () => {
       accessProofs,
       webhooks,
       outcomes: new DeliveryOutcomes({ accessProofs, client: database.client, webhooks, clock: atNow }),
-      sending: {
+      sender: {
         send: ({ url }) => {
           sent.push(url);
           return Promise.resolve({ kind: "failed", reason: "nobody listens", elapsedMs: 1 });

@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import { COLLECTIONS, type EventDocument } from "../../src/store/documents.ts";
 import { type ReplayRecord, webhookCollections } from "../../src/store/webhook-documents.ts";
-import { Redeliveries } from "../../src/webhooks/delivery/replay.ts";
+import { Redeliveries } from "../../src/webhooks/delivery/redeliveries.ts";
 import { type DeliveryInput, deliveryWorkflowId } from "../../src/messages/delivery.ts";
 import { TEST_ACCESS_PROOFS } from "../support/access-proofs.ts";
 import { testDatabase, type TestDatabase } from "../support/mongo.ts";

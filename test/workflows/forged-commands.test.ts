@@ -9,7 +9,7 @@ import { APPROVAL_WORKFLOW, approvalWorkflowId, RESOLVED_SIGNAL } from "../../sr
 import type { Payment } from "../../src/domain/ledger/payment.ts";
 import { DELIVERY_WORKFLOW, DROPPED_SIGNAL } from "../../src/messages/delivery.ts";
 import { enveloped, forSignal, forStart } from "../../src/messages/envelope.ts";
-import { REFUSED } from "../../src/messages/guards/refusals.ts";
+import { REFUSED } from "../../src/messages/guards/batch-refusals.ts";
 import { ACCOUNT_QUERY, LEDGER_SUBMIT_UPDATE, NOTHING_KNOWN } from "../../src/messages/ledger.ts";
 import { SETTLEMENT_WORKFLOW } from "../../src/messages/settlement.ts";
 import { agentExamples } from "../domain/support/command-examples.ts";

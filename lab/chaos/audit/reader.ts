@@ -40,7 +40,7 @@ import {
   ledgerWorkflowId,
 } from "../../../src/messages/ledger.ts";
 import { DEFAULT_TASK_QUEUE } from "../../../src/messages/common.ts";
-import { watchWorkflowId } from "../../../src/messages/delivery.ts";
+import { watchWorkflowId } from "../../../src/messages/watch.ts";
 import { paymentEntry } from "../../../src/rails/findings.ts";
 import { ACTORS_AT_ONCE } from "../../../server/admin/reconcile/actors-at-once.ts";
 import type { Letterbox, Letters } from "../letterbox.ts";

@@ -2,7 +2,12 @@ import { isDeepStrictEqual } from "node:util";
 import type { Money } from "../../../src/domain/ledger/books.ts";
 import { usedCents } from "../../../src/domain/money.ts";
 import type { ApprovalDocument, TransactionDocument } from "../../../src/store/documents.ts";
-import { approvalDocument, moneyIn, paymentIn, transactionDocument } from "../../../src/store/records.ts";
+import {
+  approvalDocument,
+  moneyIn,
+  paymentIn,
+  transactionDocument,
+} from "../../../src/store/payment-records.ts";
 import {
   bookedStatus,
   hasTexts,

@@ -1,5 +1,5 @@
 import { AgentProofs } from "../../../src/agents/agent-proofs.ts";
-import type { AgentProfile } from "../../../src/domain/agent/state.ts";
+import type { AgentRef } from "../../../src/domain/agent/state.ts";
 import type { Payment } from "../../../src/domain/ledger/payment.ts";
 import { FORGED } from "../../../src/domain/ledger/forged.ts";
 import { HmacPaymentProofs } from "../../../src/payments/payment-proofs.ts";
@@ -7,7 +7,7 @@ import { AccessProofs } from "../../../src/secrets/access-proofs.ts";
 import { KeyedMacs } from "../../../src/secrets/keyed-macs.ts";
 import type { MasterKey } from "../../../src/secrets/master-key.ts";
 import type { AgentDocument, ApprovalDocument, TransactionDocument } from "../../../src/store/documents.ts";
-import { paymentIn } from "../../../src/store/records.ts";
+import { paymentIn } from "../../../src/store/payment-records.ts";
 import { differing, type Found } from "./agent-records.ts";
 import { ADVICE } from "./difference.ts";
 
@@ -48,7 +48,7 @@ export class RecordProofs {
     ];
   }
 
-  isAccepted(payer: Pick<AgentProfile, "organizationId" | "agentId">, payment: Payment): boolean {
+  isAccepted(payer: AgentRef, payment: Payment): boolean {
     return this.#payments.isAccepted(payer, payment);
   }
 

@@ -1,4 +1,4 @@
-import { COUNTED_FIELDS, type CountedRecord, moneyIn } from "../../../src/store/records.ts";
+import { COUNTED_FIELDS, type CountedRecord, moneyIn } from "../../../src/store/payment-records.ts";
 import type { KeyObject } from "node:crypto";
 import type { Db } from "mongodb";
 import { type Client, QueryRejectedError, WorkflowNotFoundError } from "@temporalio/client";

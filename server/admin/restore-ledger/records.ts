@@ -9,7 +9,7 @@ import {
   type TransactionDocument,
 } from "../../../src/store/documents.ts";
 import { MongoLedgerRevisions } from "../../../src/store/ledger-revisions.ts";
-import { paymentIn } from "../../../src/store/records.ts";
+import { paymentIn } from "../../../src/store/payment-records.ts";
 import {
   PaymentsOfRecords,
   type RecordedAccount,

@@ -34,7 +34,7 @@ export interface RestoreOptions {
 
 /**
  * Time after which records contain all that is known. A payment decided by the lost ledger is sent within 1 s
- * (`src/payments/sending.ts`) and recorded by its sender within 5 s after that.
+ * (`src/payments/rail-sender.ts`) and recorded by its sender within 5 s after that.
  */
 const QUIET_MS = 10_000;
 /**

@@ -1,5 +1,5 @@
 import type { ErrorCode } from "../../domain/errors.ts";
-import type { AgentTool, Toolset, ManagementTool } from "../tool-names.ts";
+import type { AgentTool, ToolsetKind, ManagementTool } from "../tool-names.ts";
 import type { RefusalText } from "./types.ts";
 
 /**
@@ -302,9 +302,9 @@ const TOOLS: Readonly<Partial<Record<AgentTool | ManagementTool, Texts>>> = {
   set_team_approval_rules: { ...containerTexts("team"), ...replaced("get_team_approval_rules") },
 };
 
-const TOOLSETS: Readonly<Record<Toolset, Texts>> = { agent: AGENT, management: MANAGEMENT };
+const TOOLSETS: Readonly<Record<ToolsetKind, Texts>> = { agent: AGENT, management: MANAGEMENT };
 
-export function refusalText(toolset: Toolset, tool: string, code: ErrorCode): RefusalText | null {
+export function refusalText(toolset: ToolsetKind, tool: string, code: ErrorCode): RefusalText | null {
   const own = Object.entries(TOOLS).find(([name]) => name === tool)?.[1];
   const { next, what } = { ...BOTH[code], ...TOOLSETS[toolset][code], ...own?.[code] };
   return what === undefined || next === undefined ? null : { what, next };

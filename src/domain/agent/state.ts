@@ -12,6 +12,8 @@ export interface AgentProfile {
   readonly name: string;
 }
 
+export type AgentRef = Pick<AgentProfile, "organizationId" | "agentId">;
+
 /**
  * State of an agent's lifecycle in its actor: name, keys and archival. Its project's ledger decides on its money and
  * whether it is paused. Plain data, since it is carried over continue-as-new as JSON; only `handle` changes it.

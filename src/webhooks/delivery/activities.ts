@@ -6,7 +6,7 @@ import type { Activities } from "../../../activities/types.ts";
 import type { DeliveryAttempts } from "./attempt.ts";
 import type { EventDispatcher } from "./dispatcher.ts";
 import type { WebhookCollections } from "../../store/webhook-documents.ts";
-import type { Redeliveries } from "./replay.ts";
+import type { Redeliveries } from "./redeliveries.ts";
 import { eraseSecret } from "./secrets.ts";
 import type { Watching } from "./watching.ts";
 

@@ -12,7 +12,7 @@ import type {
   WebhookCollections,
 } from "../../store/webhook-documents.ts";
 import { type DeliveryOutcomes, isDisabledBy } from "./outcomes.ts";
-import type { Sending, OnEndpointDisabled, WebhookSecrets } from "./ports.ts";
+import type { GuardedSender, OnEndpointDisabled, WebhookSecrets } from "./ports.ts";
 import type { DeliverySlots } from "./slots.ts";
 
 /** Timeout of the whole exchange with a receiver. */
@@ -29,7 +29,7 @@ export interface AttemptDependencies {
   readonly accessProofs: Pick<AccessProofs, "genuine">;
   readonly webhooks: WebhookCollections;
   readonly outcomes: DeliveryOutcomes;
-  readonly sending: Sending;
+  readonly sender: GuardedSender;
   readonly secrets: WebhookSecrets;
   readonly slots: DeliverySlots;
   readonly onEndpointDisabled: OnEndpointDisabled;
@@ -73,7 +73,7 @@ export class DeliveryAttempts {
       webhooks.endpoints.findOne({ _id: endpointId, organizationId }),
     ]);
     if (delivery === null || delivery.run !== run) return ended("superseded");
-    if (delivery.status !== "pending") return this.#over(delivery, found, delivery.status);
+    if (delivery.status !== "pending") return this.#end(delivery, found, delivery.status);
     const endpoint = accessProofs.genuine("webhook", found);
     // If either record is forged, nothing is sent or signed.
     const isGenuine = accessProofs.genuine("delivery", delivery) !== null;
@@ -85,14 +85,14 @@ export class DeliveryAttempts {
     const earlyMs = (delivery.nextAttemptAt?.getTime() ?? 0) - clock().getTime();
     if (earlyMs > TOO_EARLY_MS)
       return { kind: "again", afterMs: earlyMs, reason: "the attempt is not due yet" };
-    return this.#written(delivery, await this.#made(delivery, endpoint));
+    return this.#record(delivery, await this.#send(delivery, endpoint));
   }
 
-  async #made(delivery: DeliveryDocument, endpoint: EndpointDocument): Promise<AttemptRecord> {
-    const { clock, sending } = this.#dependencies;
+  async #send(delivery: DeliveryDocument, endpoint: EndpointDocument): Promise<AttemptRecord> {
+    const { clock, sender } = this.#dependencies;
     const at = clock();
     const send = () =>
-      sending.send({
+      sender.send({
         url: endpoint.url,
         method: "POST",
         headers: {
@@ -116,7 +116,7 @@ export class DeliveryAttempts {
     return attemptRecord(delivery.attemptCount + 1, at, outcome);
   }
 
-  async #written(delivery: DeliveryDocument, attempt: AttemptRecord): Promise<Attempted> {
+  async #record(delivery: DeliveryDocument, attempt: AttemptRecord): Promise<Attempted> {
     const { backoffSeconds = BACKOFF_SECONDS, clock, onAttempt, outcomes } = this.#dependencies;
     onAttempt(attempt);
     if (attempt.failureReason === null) {
@@ -144,14 +144,14 @@ export class DeliveryAttempts {
     if (delivery.status === "pending") throw new Error(`the outcome of ${_id} was not recorded`);
     const endpoint =
       delivery.status === "failed" ? await webhooks.endpoints.findOne({ _id: endpointId }) : null;
-    return this.#over(delivery, endpoint, delivery.status);
+    return this.#end(delivery, endpoint, delivery.status);
   }
 
   /**
    * Ends a delivery. The owner learns of a disabled endpoint before the delivery that disabled it is over, however
    * often that is repeated.
    */
-  async #over(
+  async #end(
     delivery: DeliveryDocument,
     endpoint: EndpointDocument | null,
     end: "succeeded" | "failed" | "dropped",

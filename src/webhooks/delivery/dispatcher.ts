@@ -17,7 +17,7 @@ import {
 } from "../../store/webhook-documents.ts";
 import { inputOf, newDelivery } from "./new-delivery.ts";
 import { DeliveryThrottle } from "./throttle.ts";
-import type { EventData, NoticeHeld, WebhookWorkflows } from "./ports.ts";
+import type { RenderEventData, NoticeHeld, WebhookWorkflows } from "./ports.ts";
 
 /**
  * Maximum events, or deliveries with a pending action, per step. Also the number of deliveries after which a step takes
@@ -32,18 +32,19 @@ const LINES_MAX = 16;
  * Minimum age of an event before it is dispatched. Two events of one agent can reach the journal in concurrent inserts,
  * and the later must not overtake the earlier; a payment's event may wait 50 ms before its insert.
  */
-export const SETTLED_MS = 75;
+export const EVENT_AGE_MIN_MS = 75;
 /** Assumed maximum difference of clocks: an event that waits blocks those behind it. */
-const AHEAD_MS = 5_000;
+const CLOCK_SKEW_MAX_MS = 5_000;
 /** Age at which a delivery without a workflow is started here: the process that created it has died, or is about to. */
 const ORPHANED_AFTER_MS = 2_000;
 
 /** Window over which the payment rate is measured. */
-const COUNTED_MS = 1_000;
-/** Maximum counted; more make no difference. */
-const COUNTED_MAX = 1_000;
-const OF_PAYMENTS: ReadonlySet<EventType> = new Set(["transaction.completed", "transaction.denied"]);
-const RECOUNTED_MS = 500;
+const RATE_WINDOW_MS = 1_000;
+/** Maximum payments counted; more make no difference. */
+const COUNT_MAX = 1_000;
+const PAYMENT_EVENTS: ReadonlySet<EventType> = new Set(["transaction.completed", "transaction.denied"]);
+/** Minimum interval of counting them in the journal. */
+const RECOUNT_INTERVAL_MS = 500;
 
 /** Far more than one step takes. A forgotten one is reported again. */
 const UNDELIVERABLE_MAX = 1_000;
@@ -55,7 +56,7 @@ export interface DispatcherDependencies {
   readonly db: Db;
   readonly accessProofs: Pick<AccessProofs, "genuine" | "proven">;
   readonly workflows: WebhookWorkflows;
-  readonly dataOf: EventData;
+  readonly dataOf: RenderEventData;
   /** Null: nobody is mailed. */
   readonly noticeHeld: NoticeHeld | null;
   readonly retentionDays: number;
@@ -98,13 +99,13 @@ export class EventDispatcher {
     if (organizations.length === 0) return "nothing";
     const allowance = await this.#allowance();
     if (allowance === 0) return "waiting";
-    const pending = await this.#pending(this.#nextRoundRobin(organizations));
+    const pending = await this.#readPending(this.#nextRoundRobin(organizations));
     if (pending.length === 0) return "nothing";
     const { events, lines } = await this.#linesOf(pending, allowance);
     const deliveries = lines.flat();
     await this.#insert(deliveries);
     await inLines(lines, (delivery) => this.#dependencies.workflows.startDelivery(inputOf(delivery)));
-    await this.#allBegun(deliveries);
+    await this.#markBegun(deliveries);
     const signals = (await this.#dependencies.noticeHeld?.(events)) ?? 0;
     this.#throttle.begun(deliveries.length + signals);
     const done = events.map(({ _id }) => _id).filter((id) => !this.#undeliverable.has(id));
@@ -120,7 +121,7 @@ export class EventDispatcher {
   async sweep(): Promise<number> {
     const { clock, workflows } = this.#dependencies;
     const now = clock().getTime();
-    const isOrphaned = (at: Date): boolean => !isRecent(at, now, ORPHANED_AFTER_MS, AHEAD_MS);
+    const isOrphaned = (at: Date): boolean => !isRecent(at, now, ORPHANED_AFTER_MS, CLOCK_SKEW_MAX_MS);
     const unfinished = await this.#webhooks.deliveries
       .find({ pendingAction: { $exists: true } })
       .limit(STEP_MAX)
@@ -138,14 +139,14 @@ export class EventDispatcher {
       async (delivery) => {
         if (delivery.pendingAction === "start") await workflows.startDelivery(inputOf(delivery));
         else await workflows.dropDelivery({ deliveryId: delivery._id, run: delivery.run });
-        await this.markNotified(delivery);
+        await this.#markNotified(delivery);
       },
     );
     return due.length;
   }
 
   /** Records that the workflow was started or signalled as the record required. */
-  async markNotified({
+  async #markNotified({
     _id,
     run,
     pendingAction,
@@ -154,10 +155,10 @@ export class EventDispatcher {
     await this.#webhooks.deliveries.updateOne({ _id, run, pendingAction }, { $unset: { pendingAction: "" } });
   }
 
-  /** Pending events of these organizations, oldest first in each; they take turns, so that none waits for another's many. */
-  async #pending(organizations: readonly string[]): Promise<EventDocument[]> {
+  /** Returns pending events, oldest first in each organization. Organizations take turns. */
+  async #readPending(organizations: readonly string[]): Promise<EventDocument[]> {
     const now = this.#dependencies.clock().getTime();
-    const isSettled = notRecent(now, SETTLED_MS, AHEAD_MS);
+    const isSettled = notRecent(now, EVENT_AGE_MIN_MS, CLOCK_SKEW_MAX_MS);
     const undeliverable =
       this.#undeliverable.size === 0 ? {} : { _id: { $nin: [...this.#undeliverable.keys()] } };
     const ofEach = organizations.map((organizationId) =>
@@ -187,20 +188,20 @@ export class EventDispatcher {
 
   /** Notes published payments for as long as they count, even while their rate is not read. */
   #remember(events: readonly EventDocument[]): void {
-    const since = new Date(this.#dependencies.clock().getTime() - COUNTED_MS);
-    const published = events.filter(({ type }) => OF_PAYMENTS.has(type)).map(({ createdAt }) => createdAt);
+    const since = new Date(this.#dependencies.clock().getTime() - RATE_WINDOW_MS);
+    const published = events.filter(({ type }) => PAYMENT_EVENTS.has(type)).map(({ createdAt }) => createdAt);
     this.#publishedAt = [...this.#publishedAt, ...published].filter((at) => at >= since);
   }
 
   /** Returns the number of payments that ended within the last second, whether published or still pending. */
   async #paymentsPerSecond(): Promise<number> {
     const now = this.#dependencies.clock().getTime();
-    const since = new Date(now - COUNTED_MS);
+    const since = new Date(now - RATE_WINDOW_MS);
     const published = this.#publishedAt.filter((at) => at >= since);
-    if (now - this.#counted.at < RECOUNTED_MS) return this.#counted.payments;
+    if (now - this.#counted.at < RECOUNT_INTERVAL_MS) return this.#counted.payments;
     const unsent = await this.#events.countDocuments(
-      { isPending: true, createdAt: { $gte: since }, type: { $in: [...OF_PAYMENTS] } },
-      { limit: COUNTED_MAX },
+      { isPending: true, createdAt: { $gte: since }, type: { $in: [...PAYMENT_EVENTS] } },
+      { limit: COUNT_MAX },
     );
     this.#counted = { at: now, payments: unsent + published.length };
     return this.#counted.payments;
@@ -262,7 +263,7 @@ export class EventDispatcher {
     }
   }
 
-  async #allBegun(deliveries: readonly DeliveryDocument[]): Promise<void> {
+  async #markBegun(deliveries: readonly DeliveryDocument[]): Promise<void> {
     if (deliveries.length === 0) return;
     const begun = { _id: { $in: deliveries.map(({ _id }) => _id) }, run: 1, pendingAction: "start" } as const;
     await this.#webhooks.deliveries.updateMany(begun, { $unset: { pendingAction: "" } });

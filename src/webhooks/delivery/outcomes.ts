@@ -1,6 +1,7 @@
 import type { ClientSession, Document, MongoClient } from "mongodb";
 import { DISABLE_AFTER_FAILURES } from "../../domain/webhooks/attempts.ts";
 import type { AccessProofs } from "../../secrets/access-proofs.ts";
+import { TRANSACTION_OPTIONS } from "../../store/transactions.ts";
 import type { Clock } from "../../payments/ports.ts";
 import {
   ATTEMPTS_RETAINED_MAX,
@@ -16,12 +17,6 @@ export interface OutcomeDependencies {
   readonly webhooks: WebhookCollections;
   readonly clock: Clock;
 }
-
-const TRANSACTION = {
-  readConcern: { level: "snapshot" },
-  writeConcern: { w: "majority", journal: true },
-  readPreference: "primary",
-} as const;
 
 /**
  * Records the outcomes of attempts, and counts an endpoint's failures. Each delivery's failure is counted once: the
@@ -70,7 +65,7 @@ export class DeliveryOutcomes {
         );
         if (matchedCount === 1 && !delivery.isTest) await this.#count(delivery, own);
         return matchedCount === 1;
-      }, TRANSACTION),
+      }, TRANSACTION_OPTIONS),
     );
   }
 

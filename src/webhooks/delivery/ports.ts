@@ -13,7 +13,7 @@ export interface WebhookWorkflows {
 }
 
 /** Sends to addresses given by callers, but only on the public internet. */
-export interface Sending {
+export interface GuardedSender {
   send(request: GuardedRequest): Promise<GuardedOutcome>;
 }
 
@@ -22,7 +22,7 @@ export interface WebhookSecrets {
 }
 
 /** Renders an event's `data`: records in the API's form, keyed by noun. */
-export type EventData = (event: EventDocument) => object;
+export type RenderEventData = (event: EventDocument) => object;
 
 /** Called for an endpoint that was disabled because of its failures, once per delivery and run. Idempotent. */
 export type OnEndpointDisabled = (endpoint: EndpointDocument) => Promise<void>;

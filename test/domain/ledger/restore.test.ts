@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { expect } from "chai";
-import { approvalDocument, paymentIn, transactionDocument } from "../../../src/store/records.ts";
+import { approvalDocument, paymentIn, transactionDocument } from "../../../src/store/payment-records.ts";
 import {
   booked as withBooking,
   type Books,

@@ -4,9 +4,10 @@ import type { TransactionDocument } from "../store/documents.ts";
 import type { PaymentChanges } from "./payment-changes.ts";
 import type { RecordedPayment } from "./payments.ts";
 
-const FINALITY_MS = 5_000;
+/** Maximum wait for the end of a payment that a person has decided. */
+const FINALITY_TIMEOUT_MS = 5_000;
 /** Timeout of reading the record; after it, the last known payment is returned. */
-const READ_MS = 1_000;
+const READ_TIMEOUT_MS = 1_000;
 
 /** Maximum waiting calls per agent: each holds a connection. */
 const WAITING_OF_AGENT_MAX = 100;
@@ -34,7 +35,7 @@ export class WaitingCalls {
   }
 }
 
-export interface OutcomeDependencies {
+export interface WaitDependencies {
   readonly calls: WaitingCalls;
   readonly changes: PaymentChanges;
   readonly read: () => Promise<RecordedPayment>;
@@ -46,33 +47,33 @@ export interface OutcomeDependencies {
  * process is about to end. Returns at once if the payment has ended or too many calls wait. Never throws: if a read
  * fails, the last known payment is returned.
  */
-export async function outcomeOf(
+export async function awaitPayment(
   payment: RecordedPayment,
   withinMs: number,
-  dependencies: OutcomeDependencies,
+  dependencies: WaitDependencies,
 ): Promise<RecordedPayment> {
-  if (stageOf(payment) === "ended" || withinMs <= 0) return payment;
+  if (waitStageOf(payment) === "ended" || withinMs <= 0) return payment;
   const permit = dependencies.calls.enter(payment.transaction);
   if (permit === null) return payment;
-  return await waitedFor(payment, withinMs, dependencies).finally(() => permit.release());
+  return await watchPayment(payment, withinMs, dependencies).finally(() => permit.release());
 }
 
-async function waitedFor(
+async function watchPayment(
   payment: RecordedPayment,
   withinMs: number,
-  { changes, onError, read }: OutcomeDependencies,
+  { changes, onError, read }: WaitDependencies,
 ): Promise<RecordedPayment> {
   let until = performance.now() + withinMs;
   let known = payment;
-  let stage: WaitStage = stageOf(known);
+  let stage: WaitStage = waitStageOf(known);
   const watch = await changes.watch(payment.transaction._id);
   try {
     for (;;) {
-      known = await withTimeout(READ_MS, read());
+      known = await withTimeout(READ_TIMEOUT_MS, read());
       const before: WaitStage = stage;
-      stage = stageOf(known);
+      stage = waitStageOf(known);
       const now = performance.now();
-      if (stage !== before && stage === "decided") until = Math.min(until, now + FINALITY_MS);
+      if (stage !== before && stage === "decided") until = Math.min(until, now + FINALITY_TIMEOUT_MS);
       if (stage === "ended" || now >= until || changes.isOver) return known;
       await watch.changed(until - now);
     }
@@ -86,7 +87,7 @@ async function waitedFor(
 
 type WaitStage = "open" | "decided" | "ended";
 
-function stageOf({ approval, transaction }: RecordedPayment): WaitStage {
+function waitStageOf({ approval, transaction }: RecordedPayment): WaitStage {
   if (transaction.status !== "pending") return "ended";
   return (approval?.resolution ?? null) === null ? "open" : "decided";
 }

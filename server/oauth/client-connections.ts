@@ -61,7 +61,7 @@ const UNUSED_CLIENT_LIFETIME_MS = 86_400_000;
 const PUBLIC_ONLY: GuardOptions = { allowCidrs: [], extraCa: null };
 
 /** MCP clients that people connect by URL: their requests, grants and tokens. */
-export class Connections {
+export class ClientConnections {
   readonly baseUrl: string;
   /** Identifier of the resource that tokens are for: the MCP endpoint. */
   readonly resource: string;

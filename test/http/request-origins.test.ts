@@ -1,12 +1,12 @@
 import { expect } from "chai";
-import { Callers } from "../../server/http/callers.ts";
+import { RequestOrigins } from "../../server/http/request-origins.ts";
 import { cookieHeader, cookiesOf } from "../support/cookies.ts";
 import { codeOf, expectError } from "../support/contract-api.ts";
 import { wire } from "../support/wire.ts";
 import { newWorld, type World } from "../support/world.ts";
 
 describe("who may come to MCP, to the pages, and with cookies", () => {
-  const callers = new Callers(
+  const origins = new RequestOrigins(
     ["https://spend.example.com", "https://mcp.example.com:8443"],
     ["mcp.internal"],
   );
@@ -34,12 +34,12 @@ describe("who may come to MCP, to the pages, and with cookies", () => {
   ];
   for (const [what, headers, code] of rows) {
     it(`${what}: ${code ?? "may come"}`, () => {
-      expect(callers.refusalOf({ headers })?.code ?? null).to.equal(code);
+      expect(origins.refusalOf({ headers })?.code ?? null).to.equal(code);
     });
   }
 
   it("on the machine itself a page may come by any of its names, at the service's port", () => {
-    const local = new Callers(["http://127.0.0.1:8080"], []);
+    const local = new RequestOrigins(["http://127.0.0.1:8080"], []);
     const codeFor = (origin: string) =>
       local.refusalOf({ headers: { host: "localhost:8080", origin } })?.code ?? null;
     for (const name of ["localhost", "127.0.0.1", "[::1]"]) {

@@ -1,7 +1,13 @@
 import { type Money, shownBreach } from "../domain/ledger/books.ts";
-import { type Approval, moneyOf, type Payment, stageOf } from "../domain/ledger/payment.ts";
+import {
+  type Approval,
+  moneyOf,
+  type Payment,
+  type PaymentTexts,
+  stageOf,
+} from "../domain/ledger/payment.ts";
 import { amountCentsOf, amountMcOf, amountsOf } from "../domain/ledger/amounts.ts";
-import { usedCents } from "../domain/money.ts";
+import { mcOf, usedCents } from "../domain/money.ts";
 import type { Denial } from "../domain/ledger/policy.ts";
 import type { AgentProfile } from "../domain/agent/state.ts";
 import { comparedName } from "../domain/rules/compared-name.ts";
@@ -10,6 +16,7 @@ import { searchWords } from "../domain/search-words.ts";
 import { storedAmounts } from "../domain/ledger/recorded-amounts.ts";
 import { recordedBooks, storedBooks } from "./stored-books.ts";
 import { movedAmounts } from "./moved-amounts.ts";
+import type { ShownOrder } from "../payments/payment-proofs.ts";
 import type { ApprovalDocument, LedgerState, TransactionDocument } from "./documents.ts";
 
 /** Denial reason of a payment that was made and then reversed. */
@@ -99,6 +106,13 @@ export const COUNTED_FIELDS = {
   "ledgerState.day": 1,
 } as const;
 
+/** Projection to a payment's texts. */
+export const TEXT_FIELDS = {
+  recipient: 1,
+  purpose: 1,
+  resource: 1,
+} as const satisfies Readonly<Record<keyof PaymentTexts, 1>>;
+
 export const moneyIn = ({
   ledgerState,
   status,
@@ -140,6 +154,24 @@ export function approvalDocument(profile: AgentProfile, payment: Payment): Appro
       ...(request.protocol === undefined ? {} : { protocol: request.protocol }),
     },
   };
+}
+
+/** Returns the payment as the person saw it, which is exactly what the proof of a decision covers. */
+export function shownOrderOf(record: ApprovalDocument): ShownOrder {
+  const {
+    _id: approvalId,
+    currency,
+    ledgerState,
+    purpose,
+    rail,
+    recipient,
+    resource,
+    transactionId,
+  } = record;
+  const { protocol } = ledgerState;
+  const { amountMc = mcOf(record.amountCents) } = record;
+  const purchase = protocol === undefined || resource === undefined ? {} : { protocol, resource };
+  return { approvalId, amountMc, currency, purpose, rail, recipient, transactionId, ...purchase };
 }
 
 /** Restores a payment from its records, which hold everything that its ledger knew. `approval` is that of `record`. */

@@ -7,7 +7,7 @@ import { expect } from "chai";
 import express from "express";
 import type { TrustedProxies } from "../../server/config-values.ts";
 import { trustedProxy } from "../../server/http/app.ts";
-import { connectionsMax, endIfSilent, oneAtATime } from "../../server/http/connections.ts";
+import { connectionsMax, endIfSilent, oneAtATime } from "../../server/http/connection-limits.ts";
 import { listen } from "../../server/http/server.ts";
 import { inTime } from "../support/in-time.ts";
 import { sharedService } from "../support/service.ts";

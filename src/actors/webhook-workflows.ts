@@ -12,11 +12,9 @@ import {
   SECRET_EXPIRY_WORKFLOW,
   type SecretExpiryInput,
   secretExpiryWorkflowId,
-  type Watch,
-  WATCH_WORKFLOW,
-  watchWorkflowId,
 } from "../messages/delivery.ts";
 import { deliverySearchAttributes } from "../messages/search-attributes.ts";
+import { type Watch, WATCH_WORKFLOW, watchWorkflowId } from "../messages/watch.ts";
 import type { TemporalCalls } from "./calls.ts";
 
 export class TemporalWebhooks implements WebhookWorkflows {

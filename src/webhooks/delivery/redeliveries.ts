@@ -12,7 +12,7 @@ import {
   webhookCollections,
 } from "../../store/webhook-documents.ts";
 import { deliveryIdOf, inputOf, retainedUntil, newDelivery } from "./new-delivery.ts";
-import type { EventData, WebhookWorkflows } from "./ports.ts";
+import type { RenderEventData, WebhookWorkflows } from "./ports.ts";
 
 /** Maximum events read in one step, and deliveries queued by one replay. */
 const STEP_MAX = 100;
@@ -22,7 +22,7 @@ export interface RedeliveryDependencies {
   readonly db: Db;
   readonly accessProofs: Pick<AccessProofs, "genuine" | "proven">;
   readonly workflows: WebhookWorkflows;
-  readonly dataOf: EventData;
+  readonly dataOf: RenderEventData;
   readonly retentionDays: number;
   readonly clock: Clock;
   readonly onDefect: (message: string, details: Readonly<Record<string, unknown>>) => void;
@@ -45,7 +45,7 @@ export class Redeliveries {
    * Restarts an ended delivery with all its attempts, under the same id and with the same body. A delivery in flight is
    * left alone. Resolves to the current delivery; null if its record is gone.
    */
-  async again(ended: DeliveryDocument): Promise<DeliveryDocument | null> {
+  async redeliver(ended: DeliveryDocument): Promise<DeliveryDocument | null> {
     const { clock, retentionDays, workflows } = this.#dependencies;
     const { deliveries } = this.#webhooks;
     const { _id, run, status, pendingAction } = ended;
@@ -66,12 +66,12 @@ export class Redeliveries {
     );
     if (begun === null) return deliveries.findOne({ _id });
     if (pendingAction === "drop") await workflows.dropDelivery({ deliveryId: _id, run });
-    await this.begin(begun);
+    await this.start(begun);
     return begun;
   }
 
   /** Starts the delivery's workflow. If this process dies first, the dispatcher starts it. */
-  async begin(delivery: DeliveryDocument): Promise<void> {
+  async start(delivery: DeliveryDocument): Promise<void> {
     const { _id, run } = delivery;
     await this.#dependencies.workflows.startDelivery(inputOf(delivery));
     await this.#webhooks.deliveries.updateOne(
@@ -124,7 +124,7 @@ export class Redeliveries {
       if (delivery?.status === "pending" || delivery?.status === "succeeded") continue;
       if (queued >= room) return { examined: index, queued };
       const isQueued =
-        delivery === undefined ? await this.#create(endpoint, event) : await this.again(delivery);
+        delivery === undefined ? await this.#create(endpoint, event) : await this.redeliver(delivery);
       if (isQueued !== null) queued += 1;
     }
     return { examined: events.length, queued };
@@ -135,15 +135,15 @@ export class Redeliveries {
     const { accessProofs, clock, dataOf, onDefect, retentionDays } = this.#dependencies;
     if (accessProofs.genuine("event", event) === null) return null;
     const now = clock();
-    const said = attempted(() => dataOf(event));
-    if (!said.ok) {
-      onDefect("an event can't be replayed by this version", { eventId: event._id, err: said.error });
+    const rendered = attempted(() => dataOf(event));
+    if (!rendered.ok) {
+      onDefect("an event can't be replayed by this version", { eventId: event._id, err: rendered.error });
       return null;
     }
     const delivery = newDelivery({
       accessProofs,
       event,
-      data: said.value,
+      data: rendered.value,
       endpoint,
       now,
       retentionDays,
@@ -156,7 +156,7 @@ export class Redeliveries {
       { upsert: true, returnDocument: "after" },
     );
     // Another process may have just created the delivery and started its workflow.
-    if (created?.pendingAction === "start") await this.begin(created);
+    if (created?.pendingAction === "start") await this.start(created);
     return created;
   }
 

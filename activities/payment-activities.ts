@@ -8,7 +8,7 @@ import { approvalEndOf } from "../src/messages/approval.ts";
 import type { Execution } from "../src/messages/ledger.ts";
 import { Bookings } from "../src/payments/bookings.ts";
 import { createPaymentEffects, type PaymentEffectDependencies } from "../src/payments/effects.ts";
-import { Superseded } from "../src/payments/sending.ts";
+import { Superseded } from "../src/payments/rail-sender.ts";
 import type { Activities, UnfinishedPayment } from "./types.ts";
 import { withTimeout } from "../src/lib/with-timeout.ts";
 

@@ -11,7 +11,7 @@ import { PROBES } from "./probes.ts";
 export const REQUEST_ID = "X-Request-Id";
 
 /** Facts about a request in progress, for its log line. */
-export interface RequestNote {
+export interface RequestContext {
   /** Id in the response header, the error body and the log, which connects them. */
   readonly id: string;
   /** Operations reached. Over MCP these are the operations of its tools, since a request may be a batch. */
@@ -24,19 +24,19 @@ export interface RequestNote {
   readonly answered: () => void;
 }
 
-const notes = new WeakMap<Response, RequestNote>();
+const contexts = new WeakMap<Response, RequestContext>();
 
-export function noteOf(response: Response): RequestNote {
-  const note = notes.get(response);
-  if (note === undefined) throw new Error("a request has no note");
-  return note;
+export function requestContextOf(response: Response): RequestContext {
+  const context = contexts.get(response);
+  if (context === undefined) throw new Error("a request has no context");
+  return context;
 }
 
 /**
  * Gives each request an id. Logs and counts the request once it is answered or its connection breaks: at info level,
  * probes at debug. The log names the operation but contains nothing else of path, query, headers or body.
  */
-export function requestNotes(logger: Logger, metrics: Metrics): RequestHandler {
+export function requestContexts(logger: Logger, metrics: Metrics): RequestHandler {
   return (request, response, next) => {
     const began = performance.now();
     const surface = surfaceOf(request.path);
@@ -47,7 +47,7 @@ export function requestNotes(logger: Logger, metrics: Metrics): RequestHandler {
     const record = (status: number | null): void => {
       if (isLogged) return;
       isLogged = true;
-      const { id: requestId, operations, refusals } = note;
+      const { id: requestId, operations, refusals } = context;
       const ms = performance.now() - began;
       const operation = operations.length === 0 ? null : operations.join(",");
       within(() => metrics.requestEnded({ surface, operations, status, refusals, seconds: ms / 1_000 }));
@@ -64,9 +64,9 @@ export function requestNotes(logger: Logger, metrics: Metrics): RequestHandler {
       span?.end(operation ?? `${request.method} ${surface ?? "page"}`, attributes, (status ?? 500) >= 500);
     };
     const answered = () => record(response.statusCode);
-    const note: RequestNote = { id: newUuid(), operations: [], refusals: [], answered };
-    notes.set(response, note);
-    response.setHeader(REQUEST_ID, note.id);
+    const context: RequestContext = { id: newUuid(), operations: [], refusals: [], answered };
+    contexts.set(response, context);
+    response.setHeader(REQUEST_ID, context.id);
     // Null: the connection broke before the response was complete.
     response.once("close", () => record(response.writableFinished ? response.statusCode : null));
     within(next);

@@ -6,7 +6,7 @@ import { type Refusal, refusal } from "../../src/domain/errors.ts";
  * Decides which requests may reach the MCP endpoint, the pages, and operations that use cookies or a link's secret.
  * Checks Origin, and checks Host against DNS rebinding. Ignores headers added by proxies.
  */
-export class Callers {
+export class RequestOrigins {
   readonly #origins: ReadonlySet<string>;
   readonly #hosts: ReadonlySet<string>;
 

@@ -8,7 +8,7 @@ export class Superseded extends Error {
   override readonly name = "Superseded";
 }
 
-/** Every permit met the fence of a later stop: another process sends the payment. */
+/** Every permit met the fence of a later stop; the ledger's sweep sends the payment. */
 export class Fenced extends Error {
   override readonly name = "Fenced";
 }
@@ -26,13 +26,12 @@ const RAIL_CALLS_MAX = { instant: 2, eventual: 1 } as const;
 const PERMITS_MAX = 3;
 
 /**
- * Maximum age of a decision whose permit is used without asking again. The rail's fence stops a late sender. This bound
- * stops a process that was suspended from sending a payment unknown to a ledger that was restored from the records
- * meanwhile.
+ * Maximum age of a decision whose permit is used without asking again. A process can be suspended for longer, and
+ * the ledger can be restored meanwhile from records that lack the payment.
  */
 const DECISION_AGE_MAX_MS = 1_000;
 
-interface SendingDependencies {
+interface RailSenderDependencies {
   readonly ledgers: LedgerGateway;
   readonly rails: Rails;
   /** Monotonic time, unaffected by changes of the clock. */
@@ -40,7 +39,7 @@ interface SendingDependencies {
 }
 
 /** Calls to a payment's rail, as far as its ledger permits. */
-export interface Sending {
+export interface RailSender {
   /** Throws `Superseded` if the payment is past being sent. */
   requestPermission(profile: AgentProfile, payment: Payment): Promise<Permission>;
   /** Returns the rail's outcome; null if the rail has nothing of the payment and must not get it now. */
@@ -51,7 +50,7 @@ export interface Sending {
   ): Promise<RailOutcome | null>;
 }
 
-export function createSending({ ledgers, monotonicMs, rails }: SendingDependencies): Sending {
+export function createRailSender({ ledgers, monotonicMs, rails }: RailSenderDependencies): RailSender {
   /** Requests a permit. A payment that has ended is handled by the process that confirmed it. */
   async function requestPermission(profile: AgentProfile, { request }: Payment): Promise<Permission> {
     const { agentId } = profile;

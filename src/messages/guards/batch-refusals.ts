@@ -21,13 +21,13 @@ export interface RefusedCommand {
 }
 
 /** Reason for refusing a whole batch, of which nothing was decided. Without commands: the batch itself is invalid. */
-export interface Refusal {
+export interface BatchRefusal {
   readonly commands: readonly RefusedCommand[];
 }
 
 const LEDGER_UPDATE_MAX = LEDGER_BATCH_MAX + LEDGER_CONFIRMATIONS_MAX;
 
-export const isRefusal = isRecord<Refusal>({
+export const isBatchRefusal = isRecord<BatchRefusal>({
   commands: isArrayOf(
     isRecord<RefusedCommand>({ index: isCount, why: isOneOf(["unknown", "malformed"]) }),
     Math.max(SUBMIT_BATCH_MAX, LEDGER_UPDATE_MAX),
@@ -35,11 +35,11 @@ export const isRefusal = isRecord<Refusal>({
 });
 
 /** Checks a batch for an agent's actor; null if it is accepted. */
-export const agentRefusal = (batch: unknown): Refusal | null =>
+export const agentRefusal = (batch: unknown): BatchRefusal | null =>
   refusalOf(batch, SUBMIT_BATCH_MAX, isAgentCommand, AGENT_COMMAND_KINDS);
 
 /** Checks a batch for a project's ledger; null if it is accepted. */
-export const ledgerRefusal = (batch: unknown): Refusal | null =>
+export const ledgerRefusal = (batch: unknown): BatchRefusal | null =>
   refusalOf(batch, LEDGER_UPDATE_MAX, isLedgerCommand, LEDGER_COMMAND_KINDS);
 
 function refusalOf(
@@ -47,7 +47,7 @@ function refusalOf(
   max: number,
   isCommand: Guard<unknown>,
   kinds: ReadonlySet<string>,
-): Refusal | null {
+): BatchRefusal | null {
   if (!Array.isArray(batch) || batch.length > max) return { commands: [] };
   const commands: RefusedCommand[] = [];
   for (const [index, command] of batch.entries()) {
