@@ -77,11 +77,13 @@ const SOAK: Beginnings = [
  */
 const COSTLY: readonly Beginnings[] = [
   [
+    "dashboard/administration",
     "dashboard/beside",
     "dashboard/company-network",
     "dashboard/connect",
     "dashboard/entrance",
     "dashboard/many",
+    "dashboard/policies",
     "identity/passkeys-browser",
   ],
   [
@@ -110,6 +112,9 @@ const LONG: Beginnings = [
   "dashboard/",
   "workflows/",
   "contracts/",
+  "x402/",
+  "webhooks/deliveries",
+  "agents/machine-archive",
 ];
 
 export interface Selection {
