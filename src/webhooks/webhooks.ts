@@ -28,8 +28,8 @@ import { eventData } from "./event-data.ts";
 
 /** Intervals of reading the journal while this process has not written to it: other processes write too. */
 const EVENTS_PAUSE_MS = { pauseMs: 250, pauseMaxMs: 1_000 };
-/** Interval of reading the chain's blocks. */
-const DEPOSITS_PAUSE_MS = { pauseMs: 1_000, pauseMaxMs: 1_000 };
+/** Intervals of asking the chain for new blocks: providers count calls, and a deposit's confirmations take longer. */
+const DEPOSITS_PAUSE_MS = { pauseMs: 1_000, pauseMaxMs: 4_000 };
 
 export interface WebhooksOptions {
   readonly db: Db;

@@ -22,7 +22,7 @@ describe("npm test -- --changed", () => {
 
   it("follows what is bundled, and what is read as a text; what nothing reaches has no test", async () => {
     expect(await nearest("workflows/approval")).to.include("test/workflows/approval.test.ts");
-    expect(await nearest("web/src/main", "tsx")).to.include("test/dashboard/work.test.ts");
+    expect(await nearest("web/src/main", "tsx")).to.include("test/dashboard/payments.test.ts");
     expect((await nearest("docs/tests", "md"))[0]).to.equal("test/architecture/documents.test.ts");
     expect((await nearest("test/mcp/toolset.test"))[0]).to.equal("test/mcp/toolset.test.ts");
     expect(await nearest("src/domain/gone")).to.deep.equal([]);

@@ -10,7 +10,8 @@ import { startTestService, type TestService } from "../support/service.ts";
 import { someOrAll } from "../support/soak.ts";
 import { elevate, newWorld, times, until, type World } from "../support/world.ts";
 import { breakIn, entriesOf, testSeal } from "./support.ts";
-import { type Prepared, WRITES, type WritingRow } from "./write-table.ts";
+import type { Prepared, WritingRow } from "./write-rows.ts";
+import { WRITES } from "./write-table.ts";
 import { ContractApi } from "../support/contract-api.ts";
 
 const TRIES_MAX = 5;

@@ -10,7 +10,8 @@ import { startTestService, type TestService } from "../support/service.ts";
 import { someOrAll } from "../support/soak.ts";
 import { elevate, newWorld, until, type World } from "../support/world.ts";
 import { breakIn, entriesOf, testSeal } from "./support.ts";
-import { type Prepared, WRITES } from "./write-table.ts";
+import type { Prepared } from "./write-rows.ts";
+import { WRITES } from "./write-table.ts";
 
 /** After so long a server that has begun something is taken for dead. */
 const LATER_MS = 61_000;

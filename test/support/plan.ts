@@ -72,16 +72,21 @@ const SOAK: Beginnings = [
 ];
 
 /**
- * The costliest tests, by kind: pages in a browser, timers of workflows, processes of the service that are started and killed. Of
- * each kind a whole run plays some files, picked by its seed; the soak, and a run of what a change can break, all of them.
+ * The costliest tests, by kind: pages in a browser, timers of workflows, processes of the service that are started and killed, chains
+ * that hang, ledgers and backups that are restored and compared, engines and packages. Of each kind a whole run plays one file,
+ * picked by its seed; the soak, and a run of what a change can break, all of them.
  */
 const COSTLY: readonly Beginnings[] = [
   [
+    "approvals/approval-page",
+    "dashboard/administration",
     "dashboard/beside",
     "dashboard/company-network",
     "dashboard/connect",
     "dashboard/entrance",
     "dashboard/many",
+    "dashboard/policies",
+    "dashboard/rails",
     "identity/passkeys-browser",
   ],
   [
@@ -91,10 +96,34 @@ const COSTLY: readonly Beginnings[] = [
     "workflows/ledger-cold",
     "workflows/ledger-paused",
     "workflows/ledger-sweep",
+    "workflows/settlement",
   ],
-  ["restart/killed", "restart/key-secrecy", "restart/roles", "restart/start-up-errors", "secrets/rotation"],
+  [
+    "restart/early-signals",
+    "restart/key-secrecy",
+    "restart/killed",
+    "restart/roles",
+    "restart/roll-over",
+    "restart/start-up-errors",
+    "secrets/rotation",
+  ],
+  [
+    "agents/machine-archive-chain",
+    "chain/foreign-nonces",
+    "chain/providers",
+    "wallets/wallet-silent-chain",
+    "wallets/wallet-slow-chain",
+  ],
+  [
+    "payments/backups",
+    "payments/reconcile.test",
+    "payments/released-first",
+    "payments/remembered-agents",
+    "payments/restore-ledger",
+  ],
+  ["build/package", "engines/anvil", "engines/reach", "engines/start", "exports/many-transactions"],
 ];
-const COSTLY_PLAYED = 2;
+const COSTLY_PLAYED = 1;
 
 /** Tests that make a server as busy as it can be, and measure that it answers soon all the same: each has the machine to itself. */
 const ALONE: Beginnings = ["http/busy"];
@@ -110,6 +139,9 @@ const LONG: Beginnings = [
   "dashboard/",
   "workflows/",
   "contracts/",
+  "x402/",
+  "webhooks/deliveries",
+  "agents/machine-archive",
 ];
 
 export interface Selection {

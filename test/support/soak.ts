@@ -15,6 +15,6 @@ export function someOrAll<T>(all: readonly T[], count: number): readonly T[] {
 }
 
 /** Tests that need nothing of each other, by their titles: some of them in `npm test`, all of them in `npm run soak`. */
-export function someTests(count: number, tests: Readonly<Record<string, () => Promise<void>>>): void {
+export function someTests(count: number, tests: Readonly<Record<string, () => Promise<void> | void>>): void {
   for (const [title, play] of someOrAll(Object.entries(tests), count)) it(title, play);
 }

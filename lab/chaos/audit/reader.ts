@@ -2,31 +2,14 @@ import { recordedAmounts } from "../../../src/domain/ledger/recorded-amounts.ts"
 import { Client, Connection, type WorkflowHandle } from "@temporalio/client";
 import { type Db, MongoClient } from "mongodb";
 import pLimit from "p-limit";
-import {
-  type Address,
-  createPublicClient,
-  erc20Abi,
-  getAbiItem,
-  type Hash,
-  http,
-  isHex,
-  type PublicClient,
-  TransactionReceiptNotFoundError,
-  zeroAddress,
-} from "viem";
 import { readTemporal } from "../../../server/temporal-settings.ts";
-import { pocketEvents, readPockets } from "../../../src/rails/pocket/reconcile.ts";
 import { PocketKeys } from "../../../src/rails/pocket/pocket-keys.ts";
 import { MasterKey } from "../../../src/secrets/master-key.ts";
-import { collectionsOf } from "../../../src/store/collections.ts";
-import { addressOf, spentEvents } from "../../../src/rails/wallet/spent-events.ts";
-import { sandboxTokenDeployment } from "../../../src/chain/contracts.ts";
-import type { ChainTransactionDocument } from "../../../src/chain/outbox.ts";
 import type { AgentDocument, ApprovalDocument, TransactionDocument } from "../../../src/store/documents.ts";
 import { webhookCollections } from "../../../src/store/webhook-documents.ts";
 import { scriptOf } from "../../../src/rails/card/merchants.ts";
 import type { CardLedgerDocument } from "../../../src/rails/card/network-books.ts";
-import { COLLECTIONS, type ProjectDocument, type TeamDocument } from "../../../src/store/documents.ts";
+import { type ProjectDocument, type TeamDocument } from "../../../src/store/documents.ts";
 import { type Cap, NO_CAP, NO_TOTALS } from "../../../src/domain/ledger/state.ts";
 import { type AgentStateView, agentWorkflowId, STATE_QUERY } from "../../../src/messages/agent.ts";
 import {
@@ -44,24 +27,13 @@ import { watchWorkflowId } from "../../../src/messages/watch.ts";
 import { paymentEntry } from "../../../src/rails/findings.ts";
 import { ACTORS_AT_ONCE } from "../../../server/admin/reconcile/actors-at-once.ts";
 import type { Letterbox, Letters } from "../letterbox.ts";
-import { RECIPIENTS } from "../orders.ts";
 import { CHAOS_PAYLOADS } from "../deployment.ts";
 import type { Site } from "../site.ts";
 import type { Stopped } from "../changes.ts";
-import type { ForeignTransaction } from "../foreign.ts";
 import type { PayingAgent } from "../tenant.ts";
 import type { Ticket } from "../tickets.ts";
 import { WaitTimeout, untilNothingIsMissing } from "../until.ts";
-import {
-  type Books,
-  type ChainBooks,
-  isReplacedBy,
-  type LevelEntry,
-  type RecordedEntry,
-  type DeliveredToEndpoint,
-  usedNonces,
-  type WalletEntry,
-} from "./books.ts";
+import { type Books, type LevelEntry, type DeliveredToEndpoint, usedNonces } from "./books.ts";
 import { auditLogOf } from "../../../src/store/audit-documents.ts";
 import type { RaiseRequestDocument } from "../../../src/store/raise-documents.ts";
 import {
@@ -73,21 +45,20 @@ import {
   withoutOld,
 } from "./entries.ts";
 import type { ApprovalEntry } from "./delivered.ts";
+import { ChainReader, type ChainScope } from "./chain-reader.ts";
 
 const CALL_MS = 10_000;
 /** An actor that has nothing left to do ends at once; a task of its may have to wait for a worker. */
 const ENDED_MS = 15_000;
 /** Accounts that are read at once. */
 const PAGE = 200;
-/** Receipts asked for in one request. */
-const BATCH = 100;
 
 interface OwnLetters extends Letters {
   readonly organizationId: string;
 }
 
 /** The organizations whose books are read. */
-export interface Scope {
+export interface Scope extends ChainScope {
   readonly organizationIds: readonly string[];
   readonly agents: readonly PayingAgent[];
   readonly tickets: readonly Ticket[];
@@ -98,12 +69,6 @@ export interface Scope {
   readonly spendLimits: Books["spendLimits"];
   /** The organizations' endpoints. */
   readonly letters: readonly OwnLetters[];
-  /** Maximum number of newest transactions that are looked up in the chain. */
-  readonly receiptsMax: number;
-  /** Account of the shop that is bought from. */
-  readonly shop: Address;
-  /** Foreign transactions of the service's key. */
-  readonly foreign: readonly ForeignTransaction[];
   /** Approvals whose records a retention may have removed. */
   readonly removed: readonly ApprovalEntry[];
 }
@@ -120,9 +85,8 @@ export class Reader {
   readonly #db: Db;
   readonly #connection: Connection;
   readonly #temporal: Client;
-  readonly #chain: PublicClient;
+  readonly #chain: ChainReader;
   readonly #letterbox: Letterbox;
-  readonly #pocketKeys: PocketKeys;
 
   private constructor(
     mongo: MongoClient,
@@ -131,13 +95,12 @@ export class Reader {
   ) {
     this.#letterbox = letterbox;
     const masterKey = MasterKey.parse(env["MASTER_KEY"] ?? "", "MASTER_KEY");
-    this.#pocketKeys = new PocketKeys(masterKey.deriveFirst("pocket-keys"));
+    const pocketKeys = new PocketKeys(masterKey.deriveFirst("pocket-keys"));
     this.#mongo = mongo;
     this.#db = mongo.db();
     this.#connection = connection;
     this.#temporal = new Client({ connection, namespace: temporalNamespace, ...CHAOS_PAYLOADS.client });
-    const transport = http(rpcUrl, { batch: { batchSize: BATCH }, retryCount: 0, timeout: CALL_MS });
-    this.#chain = createPublicClient({ transport, cacheTime: 0 });
+    this.#chain = new ChainReader(this.#db, rpcUrl, pocketKeys);
   }
 
   static async open(where: Where): Promise<Reader> {
@@ -186,7 +149,7 @@ export class Reader {
         .find({ ...of, action: "decidePayment" })
         .toArray(),
       this.#db.collection<RaiseRequestDocument>("raise_requests").find(of).toArray(),
-      this.#chainBooks(agents, { receiptsMax, foreign, shop }),
+      this.#chain.books(agents, { receiptsMax, foreign, shop }),
     ]);
     return {
       agents,
@@ -216,7 +179,7 @@ export class Reader {
 
   /** Returns the number of transactions of the service's key in the chain. */
   chainTransactions(): Promise<number> {
-    return this.#nonce();
+    return this.#chain.nonce();
   }
 
   /** Returns a line about unfinished work; null: there is none. */
@@ -267,8 +230,8 @@ export class Reader {
     const { deliveries } = webhookCollections(this.#db);
     const undelivered = await deliveries.countDocuments({ ...of, status: "pending" });
     if (undelivered > 0) return `${String(undelivered)} deliveries are pending`;
-    const recorded = await this.#recorded();
-    const nonce = await this.#nonce();
+    const recorded = await this.#chain.recorded();
+    const nonce = await this.#chain.nonce();
     const used = usedNonces({ nonce, recorded, foreign }).length;
     if (nonce !== used) return `of ${String(used)} nonces that are used ${String(nonce)} are in the chain`;
     const query = `ExecutionStatus = "Running" AND WorkflowType IN ("settlement", "approval", "organization", "delivery")`;
@@ -363,117 +326,6 @@ export class Reader {
       agentIds: records.filter((agent) => agent.organizationId === organizationId).map(({ _id }) => _id),
       deliveries: deliveries.map(({ _id, status }) => ({ id: _id, status })),
     };
-  }
-
-  async #chainBooks(
-    agents: readonly PayingAgent[],
-    { foreign, receiptsMax, shop }: Pick<Scope, "foreign" | "receiptsMax" | "shop">,
-  ): Promise<ChainBooks> {
-    const token = sandboxTokenDeployment(await this.#key()).address;
-    const wallets = agents.map(({ wallet }) => addressOf(wallet));
-    const sources = { collections: collectionsOf(this.#db), db: this.#db, pocketKeys: this.#pocketKeys };
-    const pockets = await readPockets(
-      sources,
-      agents.map(({ id }) => id),
-    );
-    const pocketAddresses = pockets.pockets.map(({ address }) => address);
-    const [recorded, nonce, spent, events, entries, supplyUnits, heldUnits] = await Promise.all([
-      this.#recorded(),
-      this.#nonce(),
-      spentEvents(this.#chain, wallets, token),
-      pocketEvents(this.#chain, pocketAddresses, token),
-      Promise.all(agents.map((agent) => this.#wallet(token, agent))),
-      this.#chain.readContract({ address: token, abi: erc20Abi, functionName: "totalSupply" }),
-      this.#held(token, shop),
-    ]);
-    return {
-      nonce,
-      recorded,
-      supplyUnits,
-      heldUnits,
-      foreign,
-      wallets: entries,
-      withoutReceipt: await this.#withoutReceipt(
-        recorded.slice(-receiptsMax).filter((entry) => !isReplacedBy(entry, foreign)),
-      ),
-      spent,
-      pockets: { ...pockets, events },
-    };
-  }
-
-  async #wallet(token: Address, { id, wallet }: PayingAgent): Promise<WalletEntry> {
-    const minted = await this.#chain.getLogs({
-      address: token,
-      event: getAbiItem({ abi: erc20Abi, name: "Transfer" }),
-      args: { from: zeroAddress, to: addressOf(wallet) },
-      fromBlock: 0n,
-      strict: true,
-    });
-    const mintedUnits = minted.reduce((sum, { args }) => sum + args.value, 0n);
-    const both = [addressOf(wallet), this.#pocketKeys.addressOf(id)];
-    const balances = await Promise.all(both.map((account) => this.#balance(token, account)));
-    return { agentId: id, mintedUnits, balanceUnits: balances.reduce((sum, balance) => sum + balance, 0n) };
-  }
-
-  #balance(token: Address, account: Address): Promise<bigint> {
-    const read = { address: token, abi: erc20Abi, functionName: "balanceOf" } as const;
-    return this.#chain.readContract({ ...read, args: [account] });
-  }
-
-  /** Returns the balance of every recipient: all agents' wallets and pockets, and the accounts that were paid. */
-  async #held(token: Address, shop: Address): Promise<bigint> {
-    const known = await this.#db.collection<AgentDocument>("agents").distinct("wallet.address");
-    const pockets = await this.#db.collection(COLLECTIONS.pockets).distinct("agentId");
-    const accounts = [
-      ...known.map((address) => addressOf(String(address))),
-      ...pockets.map((agentId) => this.#pocketKeys.addressOf(String(agentId))),
-      ...RECIPIENTS,
-      shop,
-    ];
-    const balances = await Promise.all(accounts.map((account) => this.#balance(token, account)));
-    return balances.reduce((sum, balance) => sum + balance, 0n);
-  }
-
-  async #recorded(): Promise<readonly RecordedEntry[]> {
-    const found = await this.#db
-      .collection<ChainTransactionDocument>("chain_transactions")
-      .find({ nonce: { $gte: 0 } }, { projection: { nonce: 1, hash: 1, replacedBy: 1 } })
-      .sort({ nonce: 1 })
-      .toArray();
-    return found.map(({ _id, hash, nonce, replacedBy }) => {
-      if (nonce === null || !isHex(hash)) throw new Error(`${_id} has a nonce and no hash`);
-      return { purpose: _id, nonce, hash, isReplaced: replacedBy !== null };
-    });
-  }
-
-  async #nonce(): Promise<number> {
-    return this.#chain.getTransactionCount({ address: await this.#key() });
-  }
-
-  /** The service's key, as the wallets that it spends from have it. */
-  async #key(): Promise<Address> {
-    const agent = await this.#db.collection<AgentDocument>("agents").findOne({ wallet: { $ne: null } });
-    return addressOf(agent?.wallet?.spender ?? "");
-  }
-
-  async #withoutReceipt(recorded: readonly RecordedEntry[]): Promise<readonly Hash[]> {
-    const missing: Hash[] = [];
-    for (let at = 0; at < recorded.length; at += BATCH) {
-      const hashes = recorded.slice(at, at + BATCH).map(({ hash }) => hash);
-      const found = await Promise.all(hashes.map((hash) => this.#hasReceipt(hash)));
-      missing.push(...hashes.filter((_hash, index) => found[index] === false));
-    }
-    return missing;
-  }
-
-  async #hasReceipt(hash: Hash): Promise<boolean> {
-    try {
-      await this.#chain.getTransactionReceipt({ hash });
-      return true;
-    } catch (error) {
-      if (error instanceof TransactionReceiptNotFoundError) return false;
-      throw error;
-    }
   }
 }
 
