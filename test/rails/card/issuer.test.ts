@@ -91,11 +91,11 @@ describe("cards of a connected issuer", function () {
       capturedCents: 700,
     });
     await closed(id);
-    const { events } = await world.api.ok("getTransactionStory", 200, { token: world.token, id });
-    expect(events.map(({ type }) => type)).to.include.members([
-      "authorization.approved",
-      "transaction.completed",
-    ]);
+    await eventually("both events are told", async () => {
+      const { events } = await world.api.ok("getTransactionStory", 200, { token: world.token, id });
+      const types = events.map(({ type }) => type);
+      return types.includes("authorization.approved") && types.includes("transaction.completed");
+    });
     const charge = network.store
       .all<Transaction>("issuing.transaction")
       .find(({ card: of }) => of === cardId);
