@@ -57,7 +57,7 @@ export function railHandlers(dependencies: HandlerDependencies): RailHandlers {
     keyHint: record.keyHint,
     publishableKey: record.publishableKey,
     hasAuthorizationSecret: record.hasAuthorizationSecret,
-    authorizationUrl: `${baseUrl}/v1/rails/${id}/authorizations`,
+    authorizationUrl: authorizationUrl(id),
     eventsUrl: eventsUrl(id),
     createdAt: record.createdAt.toISOString(),
     lastRequestAt: record.lastRequestAt?.toISOString() ?? null,
@@ -66,6 +66,7 @@ export function railHandlers(dependencies: HandlerDependencies): RailHandlers {
     fault: record.fault,
   });
   const eventsUrl = (id: string): string => `${baseUrl}/v1/rails/${id}/events`;
+  const authorizationUrl = (id: string): string => `${baseUrl}/v1/rails/${id}/authorizations`;
 
   async function connected(organizationId: string, issuer: string): Promise<CardConnection | null> {
     const found = await connections.fresh(organizationId);
@@ -111,9 +112,8 @@ export function railHandlers(dependencies: HandlerDependencies): RailHandlers {
         const organization = await collections.organizations.findOne({ _id: organizationId });
         const organizationName = organization?.name ?? "";
         const opened = kind.open({ apiKey: key, publishableKey, made, authorizationSecret: secret });
-        const setUp = await reached(
-          opened.setUp({ connectionId: id, organizationName, eventsUrl: eventsUrl(id) }),
-        );
+        const urls = { eventsUrl: eventsUrl(id), authorizationUrl: authorizationUrl(id) };
+        const setUp = await reached(opened.setUp({ connectionId: id, organizationName, ...urls }));
         if (!setUp.ok) return refused(setUp.refusal);
         if (made !== null && setUp.value.accountId !== made.accountId) return refused(OTHER_ACCOUNT);
         made = setUp.value;
