@@ -53,7 +53,7 @@ describe("Stripe's own description of its API", function () {
       async fetch(request: GuardedRequest, bounds) {
         const outcome = await guard.fetch(request, bounds);
         const { pathname, search } = new URL(request.url);
-        const call = `${request.method} ${pathname.replaceAll(/\b[a-z]+_\w*\d\w*/g, ":id")}`;
+        const call = `${request.method} ${pathname.replaceAll(/\b[a-z]+_\w*[\dA-Z]\w*/g, ":id")}`;
         calls.push(call);
         const isAllowed = outcome.kind === "answered" && outcome.httpStatus === 200;
         if (!isAllowed) refused.push(`${call}${search} ${request.body ?? ""}: ${JSON.stringify(outcome)}`);
