@@ -44,6 +44,10 @@ export class BoundedWork {
     this.#running = new Gate(bounds.atOnceMax);
   }
 
+  get waiting(): number {
+    return this.#waiting.size;
+  }
+
   /**
    * Runs the work when its turn comes; one sender's work runs in the order of the calls. Throws `TooMuchWork` at once
    * if the queue or the sender's share of it is full, and later if the turn comes too late.

@@ -50,6 +50,15 @@ const READS = {
   share: { atOnceMax: 2, waitingMax: 500 },
 };
 
+/** Records of answered requests. They wait less than the ledger's sweep does, and yield to requests unless many wait. */
+const RECORDS = {
+  atOnceMax: 64,
+  waitingMax: 2_000,
+  waitMs: 8_000,
+  share: { atOnceMax: 32, waitingMax: 1_000 },
+};
+const YIELDING_RECORDS_MAX = 500;
+
 /** Maximum connections whose last message times are known to be recorded; others may be updated more often. */
 const NOTED_MAX = 1_000;
 
@@ -68,6 +77,10 @@ type Refusal = AuthorizationRefusal | "UNAVAILABLE";
 export class CardMessages {
   readonly #dependencies: CardMessagesDependencies;
   readonly #reads = new BoundedWork({ ...READS, isYielding: () => this.#deciding > 0 });
+  readonly #records = new BoundedWork({
+    ...RECORDS,
+    isYielding: () => this.#deciding > 0 && this.#records.waiting < YIELDING_RECORDS_MAX,
+  });
   /** Requests that networks wait for. */
   #deciding = 0;
   /** Last message times, as recorded, in epoch milliseconds. */
@@ -219,9 +232,9 @@ export class CardMessages {
       const confirmation = { kind: "confirm", agentId, transactionId, revision, outcome: null } as const;
       ledgers.confirmLater(profile, confirmation, effects.publish(profile, payment, "soon"));
     };
-    void record().catch((error: unknown) =>
-      onFailed("recording an authorization is left to the sweep", error),
-    );
+    void this.#records
+      .run(record, profile.organizationId)
+      .catch((error: unknown) => onFailed("recording an authorization is left to the sweep", error));
   }
 
   #note(connection: CardConnection, what: "lastEventAt" | "lastRequestAt", at: Date): void {
