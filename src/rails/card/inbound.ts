@@ -42,12 +42,15 @@ const JUDGED_MAX = 3;
 /** Minimum interval between updates of a connection's last message times. */
 const NOTE_INTERVAL_MS = 60_000;
 
-/** Reads of issuers' books. They yield to requests, since networks wait for the answers to those. */
+/**
+ * Reads of issuers' books. They yield to requests, since networks wait for the answers to those. Several of an
+ * organization at once share the ledger's updates, and stay below issuers' limits, such as 100 calls a second.
+ */
 const READS = {
-  atOnceMax: 4,
+  atOnceMax: 32,
   waitingMax: 1_000,
   waitMs: 8_000,
-  share: { atOnceMax: 2, waitingMax: 500 },
+  share: { atOnceMax: 8, waitingMax: 500 },
 };
 
 /** Records of answered requests. They wait less than the ledger's sweep does, and yield to requests unless many wait. */
