@@ -1,7 +1,7 @@
 import { tracedBatch, tracedCommand } from "../lib/tracing.ts";
 import { LRUCache } from "lru-cache";
 import type { AgentProfile } from "../domain/agent/state.ts";
-import type { ConfirmedLedgers, SubmitOptions } from "../payments/ports.ts";
+import type { BatchingLedgers, SubmitOptions } from "../payments/ports.ts";
 import type { Fill } from "../domain/ledger/capacity.ts";
 import type { AccountSummary } from "../domain/ledger/state.ts";
 import type { CommandOf, LedgerCommand, LedgerReply } from "../domain/ledger/commands.ts";
@@ -45,7 +45,7 @@ export interface LedgersDependencies extends Omit<LedgerMailboxDependencies, "ro
 }
 
 /** Access to the ledgers of projects from this process: a mailbox for each project with pending commands. */
-export class Ledgers implements ConfirmedLedgers {
+export class Ledgers implements BatchingLedgers {
   readonly #mailboxes = new Map<string, LedgerMailbox>();
   readonly #dependencies: LedgerMailboxDependencies;
   readonly #wholePayment: LedgersDependencies["wholePayment"];

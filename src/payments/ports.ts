@@ -212,6 +212,11 @@ export interface ConfirmedLedgers extends LedgerGateway {
   confirmLater(project: ProjectRef, confirmation: CommandOf<"confirm">, published: Promise<void>): void;
 }
 
+export interface BatchingLedgers extends ConfirmedLedgers {
+  /** Announces a command, for which a batch waits a moment. Released once the command is submitted, or will not be. */
+  expect(project: ProjectRef): () => void;
+}
+
 export interface LedgerStarter {
   /** Starts a ledger before its project has a record. Repeatable until then, never done later. */
   startLedger(project: ProjectRef): Promise<void>;

@@ -8,7 +8,7 @@ import { withTimeout } from "../../lib/with-timeout.ts";
 import type { IssuerAnswer, NetworkRequest, RawMessage } from "../../payments/card-issuer.ts";
 import type { Bookings } from "../../payments/bookings.ts";
 import type { PaymentEffects } from "../../payments/effects.ts";
-import type { Clock, ConfirmedLedgers, Projections } from "../../payments/ports.ts";
+import type { BatchingLedgers, Clock, Projections } from "../../payments/ports.ts";
 import type { PaymentRulings } from "../../payments/rules/payment-rules.ts";
 import type { EventJournal } from "../../store/journal.ts";
 import type { CardConnection, CardConnections } from "./connections.ts";
@@ -22,7 +22,7 @@ export interface CardMessagesDependencies {
   readonly connections: CardConnections;
   readonly effects: Pick<PaymentEffects, "publish" | "record">;
   readonly journal: Pick<EventJournal, "organizationEvent">;
-  readonly ledgers: ConfirmedLedgers;
+  readonly ledgers: BatchingLedgers;
   readonly onFailed: (what: string, error: unknown) => void;
   readonly projections: Pick<Projections, "paymentOf">;
   readonly rulings: Pick<PaymentRulings, "forget" | "restrictionsOn">;
@@ -75,6 +75,13 @@ export const CHECK_CENTS = 100;
 
 /** Why a network's request is declined: by the ledger, or because the ledger could not be asked. */
 type Refusal = AuthorizationRefusal | "UNAVAILABLE";
+
+interface Judged {
+  readonly request: NetworkRequest;
+  readonly arrivedAt: Date;
+  /** Ends the announcement of the request's command. */
+  readonly release: () => void;
+}
 
 /** Handles issuers' messages: requests, answered in time by the ledger, and hints, which cause a read of the books. */
 export class CardMessages {
@@ -173,24 +180,29 @@ export class CardMessages {
     request: NetworkRequest,
     arrivedAt: Date,
   ): Promise<Refusal | null> {
-    const { cards, projections } = this.#dependencies;
+    const { cards, ledgers, projections } = this.#dependencies;
     if (request.currency !== "USD" || request.authorization.length > AUTHORIZATION_CHARACTERS_MAX)
       return "CLOSED";
     const card = await cards.byRef(connection, request.cardRef);
     if (card === null) return "CLOSED";
     if (isCheck(card)) return request.amountMc <= mcOf(CHECK_CENTS) ? null : "ABOVE_PAYMENT";
-    const [found] = await Promise.all([
-      projections.paymentOf(card.transactionId),
-      cards.noteAsked(card, arrivedAt),
-    ]);
-    return found === null ? "CLOSED" : this.#judged(found.profile, found.payment, request, arrivedAt);
+    const noted = cards.noteAsked(card, arrivedAt);
+    const [found] = await Promise.all([projections.paymentOf(card.transactionId), noted]);
+    if (found === null) return "CLOSED";
+    const { payment, profile } = found;
+    // Requests that were read together are also decided together.
+    const release = ledgers.expect(profile);
+    try {
+      return await this.#judged(profile, payment, { request, arrivedAt, release });
+    } finally {
+      release();
+    }
   }
 
   async #judged(
     profile: AgentProfile,
     { request: paid }: Payment,
-    { amountMc, authorization, merchant, position }: NetworkRequest,
-    arrivedAt: Date,
+    { arrivedAt, release, request: { amountMc, authorization, merchant, position } }: Judged,
   ): Promise<Refusal | null> {
     const { clock, ledgers, rulings } = this.#dependencies;
     const { agentId } = profile;
@@ -212,7 +224,9 @@ export class CardMessages {
         ...(forbidden === undefined ? {} : { forbidden }),
         ...(versions === undefined ? {} : { rulesVersions: versions }),
       } as const;
-      const reply = await ledgers.submit(profile, command, options);
+      const submitting = ledgers.submit(profile, command, options);
+      release();
+      const reply = await submitting;
       if (reply.kind === "stale_rules") rulings.forget(profile);
       else if (reply.kind !== "authorization")
         throw new Error(`a ledger answered ${reply.kind} to a network's request`);
