@@ -8,11 +8,13 @@ import { approvalEndOf } from "../src/messages/approval.ts";
 import type { Execution } from "../src/messages/ledger.ts";
 import { Bookings } from "../src/payments/bookings.ts";
 import { createPaymentEffects, type PaymentEffectDependencies } from "../src/payments/effects.ts";
+import type { ConfirmedLedgers } from "../src/payments/ports.ts";
 import { Superseded } from "../src/payments/rail-sender.ts";
 import type { Activities, UnfinishedPayment } from "./types.ts";
 import { withTimeout } from "../src/lib/with-timeout.ts";
 
 export interface PaymentActivityDependencies extends PaymentEffectDependencies {
+  readonly ledgers: ConfirmedLedgers;
   /** Called with the payment or agent that a sweep failed to process and will retry. */
   readonly onSweepFailed: (id: string, error: unknown) => void;
 }

@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { join } from "node:path";
 import { Child } from "./child.ts";
+import { type CpuMs, cpuUsed, readCpu } from "./cpu.ts";
 import { prepareSite, Undo } from "./run.ts";
 import { createOrganizationWithAgents } from "./systems/payments.ts";
 import { type PayingAgent, postTo } from "./systems/payments-agents.ts";
@@ -15,6 +16,8 @@ export interface OneService {
   /** The owner's session. */
   readonly session: string;
   readonly undo: Undo;
+  /** Processor time used so far, by process; `client` is this one. */
+  readonly cpu: () => Promise<CpuMs>;
 }
 
 /** Measures on a service of its own, and ends the process. `PROFILE_DIR` takes a CPU profile of the service. */
@@ -33,7 +36,8 @@ export async function onOneService(
     undo.add(() => child.stop());
     const port = portOf(child.port);
     const { agents, token } = await createOrganizationWithAgents(env, port, 1);
-    await measure({ site, env, port, agents, session: token, undo });
+    const cpu = () => readCpu({ service: child.pid, ...site.pids(), client: process.pid });
+    await measure({ site, env, port, agents, session: token, undo, cpu });
   } finally {
     await undo.all();
   }
@@ -49,6 +53,13 @@ export const payAs = (
 
 export function say(line: string): void {
   process.stdout.write(`${line}\n`);
+}
+
+/** Processor time per piece of work, by process. */
+export function cpuEach(before: CpuMs, after: CpuMs, count: number): string {
+  const { machine: _machine, anvil: _anvil, ...processes } = cpuUsed(before, after);
+  const each = Object.entries(processes).map(([name, used]) => `${name} ${((used ?? 0) / count).toFixed(1)}`);
+  return `${each.join(", ")} ms`;
 }
 
 export const ms = (value: number): string => `${value.toFixed(1)} ms`;

@@ -58,7 +58,7 @@ export function railHandlers(dependencies: HandlerDependencies): RailHandlers {
     keyHint: record.keyHint,
     publishableKey: record.publishableKey,
     hasAuthorizationSecret: record.hasAuthorizationSecret,
-    authorizationUrl: `${baseUrl}/v1/rails/${id}/authorizations`,
+    authorizationUrl: authorizationUrl(id),
     eventsUrl: eventsUrl(id),
     createdAt: record.createdAt.toISOString(),
     lastRequestAt: record.lastRequestAt?.toISOString() ?? null,
@@ -67,6 +67,7 @@ export function railHandlers(dependencies: HandlerDependencies): RailHandlers {
     fault: record.fault,
   });
   const eventsUrl = (id: string): string => `${baseUrl}/v1/rails/${id}/events`;
+  const authorizationUrl = (id: string): string => `${baseUrl}/v1/rails/${id}/authorizations`;
 
   async function connected(organizationId: string, issuer: string): Promise<CardConnection | null> {
     const found = await connections.fresh(organizationId);
@@ -134,9 +135,8 @@ export function railHandlers(dependencies: HandlerDependencies): RailHandlers {
         const organization = await collections.organizations.findOne({ _id: organizationId });
         const organizationName = organization?.name ?? "";
         const opened = kind.open({ apiKey: key, publishableKey, made, authorizationSecret: secret });
-        const setUp = await reached(
-          opened.setUp({ connectionId: id, organizationName, eventsUrl: eventsUrl(id) }),
-        );
+        const urls = { eventsUrl: eventsUrl(id), authorizationUrl: authorizationUrl(id) };
+        const setUp = await reached(opened.setUp({ connectionId: id, organizationName, ...urls }));
         if (!setUp.ok) return refused(setUp.refusal);
         const isOther = setUp.value.accountId !== made?.accountId || setUp.value.isTest !== made.isTest;
         if (made !== null && isOther) return refused(OTHER_ACCOUNT);

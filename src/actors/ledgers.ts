@@ -1,7 +1,7 @@
 import { tracedBatch, tracedCommand } from "../lib/tracing.ts";
 import { LRUCache } from "lru-cache";
 import type { AgentProfile } from "../domain/agent/state.ts";
-import type { LedgerGateway } from "../payments/ports.ts";
+import type { BatchingLedgers, SubmitOptions } from "../payments/ports.ts";
 import type { Fill } from "../domain/ledger/capacity.ts";
 import type { AccountSummary } from "../domain/ledger/state.ts";
 import type { CommandOf, LedgerCommand, LedgerReply } from "../domain/ledger/commands.ts";
@@ -44,14 +44,8 @@ export interface LedgersDependencies extends Omit<LedgerMailboxDependencies, "ro
   ) => Promise<Payment>;
 }
 
-interface SubmitOptions {
-  readonly isAwaited?: (() => boolean) | undefined;
-  /** Texts of the command's payment that the caller has just read, so that they are not read again. */
-  readonly texts?: PaymentTexts;
-}
-
 /** Access to the ledgers of projects from this process: a mailbox for each project with pending commands. */
-export class Ledgers implements LedgerGateway {
+export class Ledgers implements BatchingLedgers {
   readonly #mailboxes = new Map<string, LedgerMailbox>();
   readonly #dependencies: LedgerMailboxDependencies;
   readonly #wholePayment: LedgersDependencies["wholePayment"];
@@ -131,13 +125,21 @@ export class Ledgers implements LedgerGateway {
   }
 
   /** Submits a command to a project's ledger. Throws `ActorUnavailable` without a response in time. */
-  async submit(project: ProjectRef, command: LedgerCommand): Promise<LedgerReply<Payment>> {
-    return (await this.submitRecorded(project, command)).reply;
+  async submit(
+    project: ProjectRef,
+    command: LedgerCommand,
+    options: SubmitOptions = {},
+  ): Promise<LedgerReply<Payment>> {
+    return (await this.submitRecorded(project, command, options)).reply;
   }
 
   /** Submits a command and resolves once the records show the ledger's revision. */
-  async submitRecorded(project: ProjectRef, command: LedgerCommand): Promise<LedgerAnswer<Payment>> {
-    const answered = await this.submitUnrecorded(project, command);
+  async submitRecorded(
+    project: ProjectRef,
+    command: LedgerCommand,
+    options: SubmitOptions = {},
+  ): Promise<LedgerAnswer<Payment>> {
+    const answered = await this.submitUnrecorded(project, command, options);
     await answered.revisionRecorded;
     return answered;
   }
@@ -204,9 +206,6 @@ export class Ledgers implements LedgerGateway {
     return this.#of(project).answering();
   }
 
-  /**
-   * Confirms an executed payment to the ledger once it is published, with the ledger's next update or shortly after.
-   */
   confirmLater(project: ProjectRef, confirmation: CommandOf<"confirm">, published: Promise<void>): void {
     this.#of(project).confirmLater(confirmation, published);
   }

@@ -19,6 +19,8 @@ export interface WorkBounds extends Places {
   readonly waitMs: number;
   /** Share of one sender; all places if missing. */
   readonly share?: Places;
+  /** Whether more urgent work is under way; meanwhile, only one piece of work is run. */
+  readonly isYielding?: () => boolean;
 }
 
 interface Turn {
@@ -40,6 +42,10 @@ export class BoundedWork {
     this.#share = bounds.share ?? bounds;
     this.#elapsed = elapsed;
     this.#running = new Gate(bounds.atOnceMax);
+  }
+
+  get waiting(): number {
+    return this.#waiting.size;
   }
 
   /**
@@ -65,6 +71,7 @@ export class BoundedWork {
   }
 
   #enter(sender: string): Permit | null {
+    if (this.#running.inside > 0 && this.#bounds.isYielding?.() === true) return null;
     return this.#running.enter({ name: sender, max: this.#share.atOnceMax });
   }
 

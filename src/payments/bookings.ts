@@ -1,15 +1,15 @@
 import { ActorUnavailable } from "../actors/actor-unavailable.ts";
 import { type RailBooks, withReports } from "../domain/ledger/books.ts";
 import type { CommandOf, DroppedAccount } from "../domain/ledger/commands.ts";
-import type { Payment, Rail } from "../domain/ledger/payment.ts";
+import type { Payment, PaymentRequest, Rail } from "../domain/ledger/payment.ts";
 import type { AgentProfile } from "../domain/agent/state.ts";
 import type { PaymentEffects } from "./effects.ts";
-import type { Clock, LedgerGateway, Projections, Rails } from "./ports.ts";
+import type { Clock, ConfirmedLedgers, Projections, Rails } from "./ports.ts";
 
 export interface BookingDependencies {
   readonly clock: Clock;
   readonly effects: Pick<PaymentEffects, "recordAndPublish">;
-  readonly ledgers: LedgerGateway;
+  readonly ledgers: ConfirmedLedgers;
   readonly projections: Pick<Projections, "closedAgent" | "paymentOf">;
   readonly rails: Rails;
 }
@@ -39,7 +39,7 @@ export class Bookings {
     const { books } = payment;
     const isKnown =
       books === null ? reports.length === 0 : withReports(books, reports, clock().getTime()) === books;
-    return isKnown ? payment : this.#bookReports(profile, transactionId, reports);
+    return isKnown ? payment : this.#bookReports(profile, payment.request, reports);
   }
 
   /** Books everything that a rail's network has changed since a time; returns the time of the newest change. */
@@ -63,11 +63,12 @@ export class Bookings {
 
   async #bookReports(
     profile: AgentProfile,
-    transactionId: string,
+    texts: PaymentRequest,
     books: readonly RailBooks[],
   ): Promise<Payment> {
     const { effects, ledgers } = this.#dependencies;
     const { agentId } = profile;
+    const { transactionId } = texts;
     let command: CommandOf<"book"> = {
       kind: "book",
       agentId,
@@ -76,14 +77,15 @@ export class Bookings {
       recordsCheckedThrough: 0,
     };
     for (let attempt = 0; attempt < ATTEMPTS_MAX; attempt += 1) {
-      const reply = await ledgers.submit(profile, command);
+      const reply = await ledgers.submit(profile, command, { texts });
       switch (reply.kind) {
         case "payment": {
           const { changed, payment } = reply;
           if (!changed) return payment;
           await effects.recordAndPublish(profile, payment);
           const { revision } = payment;
-          await ledgers.submit(profile, { kind: "confirm", agentId, transactionId, revision, outcome: null });
+          const confirmation = { kind: "confirm", agentId, transactionId, revision, outcome: null } as const;
+          ledgers.confirmLater(profile, confirmation, Promise.resolve());
           return payment;
         }
         case "records_check_required":

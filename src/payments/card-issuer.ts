@@ -121,6 +121,8 @@ export interface SetUp {
   readonly connectionId: string;
   readonly organizationName: string;
   readonly eventsUrl: string;
+  /** Address for real-time authorizations, where the issuer's API can register it. */
+  readonly authorizationUrl: string;
 }
 
 export interface RawMessage {
@@ -149,8 +151,8 @@ export type Incoming =
 export interface NetworkRequest {
   readonly cardRef: string;
   readonly authorization: string;
-  /** Sequence number of the request within its authorization, from 0. */
-  readonly position: number;
+  /** Sequence number of the request within its authorization, from 0; null if the issuer does not tell it. */
+  readonly position: number | null;
   /** Additional amount requested, in the card's currency; 0 only checks whether the card is valid. */
   readonly amountMc: number;
   /** Upper case, such as `USD`. */

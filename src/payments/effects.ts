@@ -65,9 +65,9 @@ export interface PaymentEffects {
   record(profile: AgentProfile, payment: Payment): Promise<void>;
   recordAndPublish(profile: AgentProfile, payment: Payment): Promise<void>;
   /**
-   * Publishes the outcome of a payment whose effects are done, and ends the workflow that waited for a person.
-   * Responses don't wait for it, but the confirmation does: an unpublished payment is not confirmed, and the process
-   * that executes it next publishes it.
+   * Publishes the outcome of a payment whose effects are done, ends the workflow that waited for a person, and closes
+   * the card of an ended payment. Responses don't wait for it, but the confirmation does: an unpublished payment is not
+   * confirmed, and the process that executes it next publishes it.
    */
   publish(profile: AgentProfile, payment: Payment, when: "now" | "soon"): Promise<void>;
 }
@@ -140,7 +140,7 @@ export function createPaymentEffects(dependencies: PaymentEffectDependencies): P
     const reply = await ledgers.submit(profile, command);
     if (reply.kind !== "payment") throw new Superseded("the payment was charged and has ended since");
     const { payment } = reply;
-    await Promise.all([startWorkflow(profile, payment), keep(profile, payment), closeCard(payment)]);
+    await Promise.all([startWorkflow(profile, payment), keep(profile, payment)]);
     return { transactionId, revision: payment.revision, outcome: null, payment };
   }
 
@@ -156,13 +156,14 @@ export function createPaymentEffects(dependencies: PaymentEffectDependencies): P
     await Promise.all([
       publisher.publish(profile, visible, when),
       end === null ? null : workflows.endApproval(profile, visible, end),
+      closeCard(visible),
     ]);
   }
 
   async function recordAndPublish(profile: AgentProfile, payment: Payment): Promise<void> {
     // Records first: no event may be read before the records that it reports on.
     await record(profile, payment);
-    await Promise.all([publish(profile, payment, "now"), closeCard(payment)]);
+    await publish(profile, payment, "now");
   }
 
   async function release(profile: AgentProfile, before: Payment, done: ExecutionResult): Promise<void> {
@@ -194,7 +195,7 @@ export function createPaymentEffects(dependencies: PaymentEffectDependencies): P
       const waits = isToSend && result === null;
       const done = { transactionId, revision: waits ? 0 : payment.revision, outcome, payment };
       await release(profile, before, done);
-      await Promise.all([startWorkflow(profile, payment), keep(profile, payment), closeCard(payment)]);
+      await Promise.all([startWorkflow(profile, payment), keep(profile, payment)]);
       return done;
     };
 

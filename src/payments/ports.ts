@@ -4,7 +4,13 @@ import type { Payment, PaymentTexts, Rail, RailOutcome, StoredPayment } from "..
 import type { Permission } from "../domain/ledger/permission.ts";
 import type { BudgetPolicy } from "../domain/ledger/policy.ts";
 import type { AgentProfile, AgentSummary } from "../domain/agent/state.ts";
-import type { DroppedAccount, LedgerCommand, LedgerReply, RecordedCap } from "../domain/ledger/commands.ts";
+import type {
+  CommandOf,
+  DroppedAccount,
+  LedgerCommand,
+  LedgerReply,
+  RecordedCap,
+} from "../domain/ledger/commands.ts";
 import type { AccountSummary } from "../domain/ledger/state.ts";
 import type { ApprovalEnd } from "../messages/approval.ts";
 import type { ProjectRef } from "../messages/ledger.ts";
@@ -187,9 +193,28 @@ export interface DeliveryWindows {
   close(agentId: string): Promise<"committed" | "discarded">;
 }
 
+export interface SubmitOptions {
+  /** Whether the caller still waits; a command that was not sent by then is dropped. */
+  readonly isAwaited?: (() => boolean) | undefined;
+  /** Texts of the command's payment that the caller has just read, so that they are not read again. */
+  readonly texts?: PaymentTexts;
+}
+
 export interface LedgerGateway {
   /** Throws `LedgerLost` if the ledger no longer exists, or another error if it is unavailable. */
-  submit(project: ProjectRef, command: LedgerCommand): Promise<LedgerReply<Payment>>;
+  submit(project: ProjectRef, command: LedgerCommand, options?: SubmitOptions): Promise<LedgerReply<Payment>>;
+}
+
+export interface ConfirmedLedgers extends LedgerGateway {
+  /**
+   * Confirms an executed payment to the ledger once it is published, with the ledger's next update or shortly after.
+   */
+  confirmLater(project: ProjectRef, confirmation: CommandOf<"confirm">, published: Promise<void>): void;
+}
+
+export interface BatchingLedgers extends ConfirmedLedgers {
+  /** Announces a command, for which a batch waits a moment. Released once the command is submitted, or will not be. */
+  announceCommand(project: ProjectRef): () => void;
 }
 
 export interface LedgerStarter {

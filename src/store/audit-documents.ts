@@ -168,12 +168,15 @@ const FILTERED_BY = [
   ["actor.id", "resource.id", "action"],
 ] as const;
 
+/** Name of the index that keeps entry keys unique, as in the error of a repeated append. */
+export const ENTRY_KEY_INDEX = "entry_key_unique";
+
 /** Indexes for idempotent appends and for each combination of the list's filters, newest first. */
 export const AUDIT_INDEXES: Indexes = {
   [AUDIT_LOG]: [
     {
       key: { organizationId: 1, entryKey: 1 },
-      name: "entry_key_unique",
+      name: ENTRY_KEY_INDEX,
       unique: true,
       reader: "an entry is appended once",
     },

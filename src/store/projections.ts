@@ -1,4 +1,6 @@
+import type DataLoader from "dataloader";
 import type { AnyBulkWriteOperation, Collection, Db, Document } from "mongodb";
+import { documentLoader } from "../lib/batch-loader.ts";
 import { isDuplicateKey } from "../lib/duplicate-key.ts";
 import type { Payment, PaymentTexts } from "../domain/ledger/payment.ts";
 import type { AgentProfile, AgentSummary } from "../domain/agent/state.ts";
@@ -46,6 +48,7 @@ export interface BookProofs {
 /** Projections in MongoDB, acknowledged by the journals of a majority. */
 export class MongoProjections implements Projections {
   readonly #transactions: Collection<TransactionDocument>;
+  readonly #transactionsById: DataLoader<string, TransactionDocument | null>;
   readonly #transactionWrites: BulkWriter<TransactionDocument>;
   readonly #heldWrites: HeldPaymentWriter;
   readonly #agentWrites: BulkWriter<AgentDocument>;
@@ -75,10 +78,15 @@ export class MongoProjections implements Projections {
     this.#projects = db.collection<ContainerDocument>(COLLECTIONS.projects);
     this.#teams = db.collection<ContainerDocument>(COLLECTIONS.teams);
     this.#collections = collectionsOf(db);
+    const { transactions } = this.#collections;
+    this.#transactionsById = documentLoader(
+      (_id) => transactions.findOne({ _id }),
+      (ids) => transactions.find({ _id: { $in: [...ids] } }).toArray(),
+    );
   }
 
   async paymentOf(transactionId: string): Promise<RecordedOwn | null> {
-    const found = await this.#collections.transactions.findOne({ _id: transactionId });
+    const found = await this.#transactionsById.load(transactionId);
     if (found === null) return null;
     const { approval, transaction } = await recordsOf(this.#collections, found);
     const { agentId, agentName: name, ledgerState, organizationId, projectId, teamId } = transaction;

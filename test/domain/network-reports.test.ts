@@ -10,7 +10,7 @@ import { Bookings } from "../../src/payments/bookings.ts";
 import { createPaymentEffects, type PaymentEffectDependencies } from "../../src/payments/effects.ts";
 import type {
   ChangedPayment,
-  LedgerGateway,
+  ConfirmedLedgers,
   PaymentWorkflows,
   RailNetwork,
   Rails,
@@ -36,7 +36,7 @@ describe("the watch over a network", () => {
         yield* changes;
       },
     };
-    const ledgers: LedgerGateway = { submit: unasked };
+    const ledgers: ConfirmedLedgers = { submit: unasked, confirmLater: () => undefined };
     const payment = new TestAccount().paid(100);
     const failed: string[] = [];
     const bookings = new Bookings({
@@ -93,8 +93,9 @@ describe("the watch over a network", () => {
     };
     const rails = { card: { network }, wallet: { network: null } } as Partial<Rails> as Rails;
     const ended: string[] = [];
-    const ledgers: LedgerGateway = {
+    const ledgers: ConfirmedLedgers = {
       submit: (_project, command) => Promise.resolve(whole(account.judge(command), payment)),
+      confirmLater: (_project, confirmation) => void account.judge(confirmation),
     };
     const projections = {
       paymentOf: () => Promise.resolve({ profile, payment }),
@@ -112,7 +113,7 @@ describe("the watch over a network", () => {
       publisher: { publish: () => Promise.resolve() },
       proofs: { isAccepted: () => true, isResolvedAsNamed: () => true },
     } as unknown as PaymentEffectDependencies;
-    const bookings = new Bookings({ ...dependencies, effects: createPaymentEffects(dependencies) });
+    const bookings = new Bookings({ ...dependencies, ledgers, effects: createPaymentEffects(dependencies) });
     await bookings.book(transactionId);
     expect(account.isOpen(transactionId), "still open").to.equal(false);
     expect(ended).to.deep.equal([transactionId]);

@@ -110,6 +110,25 @@ describe("Work that an anonymous caller can ask for", () => {
     expect(begun).to.deep.equal(["later"]);
   });
 
+  it("is run one at a time while it yields, and all at once again afterwards", async () => {
+    let isYielding = true;
+    const bounds = { atOnceMax: 3, waitingMax: 8, waitMs: 60_000, isYielding: () => isYielding };
+    const bounded = new BoundedWork(bounds);
+    const ends: (() => void)[] = [];
+    const all = times(5, () => bounded.run(() => new Promise<void>((resolve) => ends.push(resolve))));
+    await breathe();
+    expect(ends).to.have.lengthOf(1);
+    ends[0]?.();
+    await breathe();
+    expect(ends).to.have.lengthOf(2);
+    isYielding = false;
+    ends[1]?.();
+    await breathe();
+    expect(ends).to.have.lengthOf(5);
+    for (const end of ends) end();
+    await Promise.all(all);
+  });
+
   it("of one sender takes its share of the places, and senders take turns", async () => {
     const share = { atOnceMax: 1, waitingMax: 3 };
     const bounded = new BoundedWork({ atOnceMax: 2, waitingMax: 8, waitMs: 60_000, share });

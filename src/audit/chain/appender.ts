@@ -1,6 +1,7 @@
 import { isDuplicateKey } from "../../lib/duplicate-key.ts";
 import type { Unavailable } from "../../lib/unavailable.ts";
 import { setTimeout as sleep } from "node:timers/promises";
+import { LRUCache } from "lru-cache";
 import { type Collection, type Db, MongoBulkWriteError } from "mongodb";
 import { type AuditHead, type AuditRecord, type AuditSeal, linkAll } from "../../domain/audit/entry.ts";
 import { withTimeout } from "../../lib/with-timeout.ts";
@@ -8,6 +9,7 @@ import {
   type AuditDocument,
   auditDocument,
   auditLogOf,
+  ENTRY_KEY_INDEX,
   headOf,
   isGenuine,
 } from "../../store/audit-documents.ts";
@@ -44,6 +46,8 @@ const AFTER_LOST_ROUND_MAX_MS = 20;
 const BATCH_MS = 10_000;
 /** Maximum chains with a cached head; others cost a read. */
 const CACHED_HEADS_MAX = 10_000;
+/** Entries known to be appended: a payment's are published again with each of its changes, mostly within minutes. */
+const KNOWN_ENTRIES = { max: 10_000, ttl: 600_000 };
 
 /** A caller that waits until all of its records are in the chain. */
 interface Waiting {
@@ -83,6 +87,7 @@ export class AuditAppender implements AuditLog {
   readonly #seal: AuditSeal;
   readonly #lingerMs: number;
   readonly #chains = new Map<string, Chain>();
+  readonly #known = new LRUCache<string, true>(KNOWN_ENTRIES);
 
   constructor(db: Db, seal: AuditSeal, { lingerMs = LINGER_MS }: { readonly lingerMs?: number } = {}) {
     this.#log = auditLogOf(db);
@@ -187,7 +192,7 @@ export class AuditAppender implements AuditLog {
   }
 
   async #append(chain: Chain, batch: readonly Waiting[]): Promise<void> {
-    let open = batch.flatMap(recordsOf);
+    let open = withoutThose(batch.flatMap(recordsOf), ({ record }) => this.#known.has(keyOf(record)));
     for (let round = 0; round < ROUNDS_MAX; round += 1) {
       if (open.length === 0) return;
       const head = await this.#headOf(chain);
@@ -196,14 +201,18 @@ export class AuditAppender implements AuditLog {
       try {
         await this.#log.insertMany(entries.map(auditDocument), { ordered: true });
         chain.head = entries.at(-1) ?? head;
+        for (const record of records) this.#known.set(keyOf(record), true);
         for (const { waiter } of open) waiter.resolve();
         return;
       } catch (error) {
         chain.head = null;
         if (!isDuplicate(error)) throw error;
-        chain.isShared = true;
+        const inserted = insertedBeforeRepeat(error);
+        // Entries before a repeated one extend the chain; otherwise another process has taken the place.
+        if (inserted === null) chain.isShared = true;
+        else chain.head = entries[inserted - 1] ?? head;
         open = await this.#withoutThoseThere(chain.organizationId, open);
-        await sleep(Math.random() * AFTER_LOST_ROUND_MAX_MS);
+        if (inserted === null) await sleep(Math.random() * AFTER_LOST_ROUND_MAX_MS);
       }
     }
     throw new AuditLogUnavailable("the append kept losing to other processes");
@@ -234,12 +243,25 @@ export class AuditAppender implements AuditLog {
         new AuditLogUnavailable(`the document under ${record.entryKey} is not an entry of this service`),
       );
     }
-    const left = open.filter(({ record }) => !genuine.has(record.entryKey));
-    const waiters = new Set(left.map(({ waiter }) => waiter));
-    for (const { waiter } of open) if (!waiters.has(waiter)) waiter.resolve();
-    return left;
+    return withoutThose(open, ({ record }) => genuine.has(record.entryKey));
   }
 }
+
+const keyOf = ({ entryKey, organizationId }: AuditRecord): string => `${organizationId} ${entryKey}`;
+
+/** Returns the records that are left, after resolving callers of whose records none is left. */
+function withoutThose(open: readonly Open[], isDone: (each: Open) => boolean): Open[] {
+  const left = open.filter((each) => !isDone(each));
+  const waiters = new Set(left.map(({ waiter }) => waiter));
+  for (const { waiter } of open) if (!waiters.has(waiter)) waiter.resolve();
+  return left;
+}
+
+/** Returns the number of entries inserted before one whose key the chain has; null if it was a place that was taken. */
+const insertedBeforeRepeat = (error: unknown): number | null =>
+  error instanceof MongoBulkWriteError && error.message.includes(ENTRY_KEY_INDEX)
+    ? error.insertedCount
+    : null;
 
 /** Returns a caller's records to append. Invalid ones are rejected for that caller only. */
 function recordsOf(waiter: Waiting): Open[] {

@@ -132,16 +132,17 @@ function breachesOf(
 
 /**
  * Answers a network's request to authorize more of a payment. Grants amounts within the decision, while the agent is
- * active and the limits have room for amounts that are no longer held. A repeated request gets its first answer; after
- * `answerBy` nothing is granted.
+ * active and the limits have room for amounts that are no longer held. A repeated request gets its first answer, but one
+ * without a position counts as new; after `answerBy` nothing is granted.
  */
 export function authorize(draft: Draft, command: CommandOf<"authorize">): LedgerReply {
-  const { agentId, amountMc, authorization, merchant, position, transactionId } = command;
+  const { agentId, amountMc, authorization, merchant, transactionId } = command;
   const account = draft.account(agentId);
   const payment = account?.open.get(transactionId)?.payment;
   if (account === undefined || payment === undefined || payment.phase !== "following")
     return { kind: "authorization", refusal: "CLOSED", payment: null };
   const books = payment.books ?? NO_BOOKS;
+  const position = command.position ?? nextPosition(books, authorization);
   const first = books.answers.find(
     (each) => each.authorization === authorization && each.position === position,
   );
@@ -169,6 +170,13 @@ export function authorize(draft: Draft, command: CommandOf<"authorize">): Ledger
     : answeredOnly(payment, answered);
   draft.change(account, after);
   return { kind: "authorization", refusal, payment: after };
+}
+
+/** Returns the number of an authorization's requests that were answered, or that its network has counted. */
+function nextPosition({ answers, authorizations }: Books, authorization: string): number {
+  const answered = answers.filter((each) => each.authorization === authorization).length;
+  const counted = authorizations.find((each) => each.authorization === authorization)?.requests ?? 0;
+  return Math.max(answered, counted);
 }
 
 const usesOf = (

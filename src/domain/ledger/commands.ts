@@ -69,8 +69,8 @@ export type AccountCommand = { readonly agentId: string } & (
       readonly kind: "authorize";
       readonly transactionId: string;
       readonly authorization: string;
-      /** Number of the request within its authorization, from 0. */
-      readonly position: number;
+      /** Number of the request within its authorization, from 0; null if the network does not tell it. */
+      readonly position: number | null;
       readonly amountMc: number;
       /** Merchant, as named by the network. */
       readonly merchant: string;

@@ -177,7 +177,7 @@ const commands: Variants<LedgerCommand, "kind"> = {
   authorize: {
     ...ofPayment,
     authorization: isText(100),
-    position: isCount,
+    position: orNull(isCount),
     amountMc: isMc,
     merchant: isShort,
     forbidden: optional(isForbidden),

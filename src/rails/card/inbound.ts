@@ -1,3 +1,4 @@
+import { LRUCache } from "lru-cache";
 import type { AuthorizationRefusal } from "../../domain/ledger/books.ts";
 import type { Payment } from "../../domain/ledger/payment.ts";
 import { mcOf } from "../../domain/money.ts";
@@ -7,7 +8,7 @@ import { withTimeout } from "../../lib/with-timeout.ts";
 import type { IssuerAnswer, NetworkRequest, RawMessage } from "../../payments/card-issuer.ts";
 import type { Bookings } from "../../payments/bookings.ts";
 import type { PaymentEffects } from "../../payments/effects.ts";
-import type { Clock, LedgerGateway, Projections } from "../../payments/ports.ts";
+import type { BatchingLedgers, Clock, Projections } from "../../payments/ports.ts";
 import type { PaymentRulings } from "../../payments/rules/payment-rules.ts";
 import type { EventJournal } from "../../store/journal.ts";
 import type { CardConnection, CardConnections } from "./connections.ts";
@@ -19,9 +20,9 @@ export interface CardMessagesDependencies {
   readonly cards: IssuedCards;
   readonly clock: Clock;
   readonly connections: CardConnections;
-  readonly effects: Pick<PaymentEffects, "recordAndPublish">;
+  readonly effects: Pick<PaymentEffects, "publish" | "record">;
   readonly journal: Pick<EventJournal, "organizationEvent">;
-  readonly ledgers: LedgerGateway;
+  readonly ledgers: BatchingLedgers;
   readonly onFailed: (what: string, error: unknown) => void;
   readonly projections: Pick<Projections, "paymentOf">;
   readonly rulings: Pick<PaymentRulings, "forget" | "restrictionsOn">;
@@ -41,13 +42,28 @@ const JUDGED_MAX = 3;
 /** Minimum interval between updates of a connection's last message times. */
 const NOTE_INTERVAL_MS = 60_000;
 
-/** Reads of issuers' books: few in flight, so that they do not delay requests that networks wait for. */
+/**
+ * Reads of issuers' books. They yield to requests, since networks wait for the answers to those. Several of an
+ * organization at once share the ledger's updates, and stay below issuers' limits, such as 100 calls a second.
+ */
 const READS = {
-  atOnceMax: 4,
+  atOnceMax: 32,
   waitingMax: 1_000,
   waitMs: 8_000,
-  share: { atOnceMax: 2, waitingMax: 500 },
+  share: { atOnceMax: 8, waitingMax: 500 },
 };
+
+/** Records of answered requests. They wait less than the ledger's sweep does, and yield to requests unless many wait. */
+const RECORDS = {
+  atOnceMax: 64,
+  waitingMax: 2_000,
+  waitMs: 8_000,
+  share: { atOnceMax: 32, waitingMax: 1_000 },
+};
+const YIELDING_RECORDS_MAX = 500;
+
+/** Maximum connections whose last message times are known to be recorded; others may be updated more often. */
+const NOTED_MAX = 1_000;
 
 const MERCHANT_CHARACTERS_MAX = 100;
 const AUTHORIZATION_CHARACTERS_MAX = 100;
@@ -58,11 +74,26 @@ export const CHECK_CENTS = 100;
 /** Why a network's request is declined: by the ledger, or because the ledger could not be asked. */
 type Refusal = AuthorizationRefusal | "UNAVAILABLE";
 
+interface Judged {
+  readonly request: NetworkRequest;
+  readonly arrivedAt: Date;
+  /** Ends the announcement of the request's command. */
+  readonly release: () => void;
+}
+
 /** Handles issuers' messages: requests, answered in time by the ledger, and hints, which cause a read of the books. */
 export class CardMessages {
   readonly #dependencies: CardMessagesDependencies;
-  readonly #reads = new BoundedWork(READS);
-  /** Reads that have not begun, by payment. */
+  readonly #reads = new BoundedWork({ ...READS, isYielding: () => this.#deciding > 0 });
+  readonly #records = new BoundedWork({
+    ...RECORDS,
+    isYielding: () => this.#deciding > 0 && this.#records.waiting < YIELDING_RECORDS_MAX,
+  });
+  /** Requests that networks wait for. */
+  #deciding = 0;
+  /** Last message times, as recorded, in epoch milliseconds. */
+  readonly #noted = new LRUCache<string, number>({ max: NOTED_MAX });
+  /** Reads that have not begun, by connection and card. */
   readonly #unread = new Map<string, Promise<unknown>>();
 
   constructor(dependencies: CardMessagesDependencies) {
@@ -78,11 +109,14 @@ export class CardMessages {
     if (message.kind === "forged") return { kind: "forged" };
     if (message.kind !== "request") return { kind: "done" };
     this.#note(connection, "lastRequestAt", arrivedAt);
+    this.#deciding += 1;
     const deciding = this.#decided(connection, message, arrivedAt);
-    const refusal = await withTimeout(ANSWER_TIMEOUT_MS, deciding).catch((error: unknown): Refusal => {
-      this.#dependencies.onFailed("a network's request was declined, since it could not be decided", error);
-      return "UNAVAILABLE";
-    });
+    const refusal = await withTimeout(ANSWER_TIMEOUT_MS, deciding)
+      .catch((error: unknown): Refusal => {
+        this.#dependencies.onFailed("a network's request was declined, since it could not be decided", error);
+        return "UNAVAILABLE";
+      })
+      .finally(() => (this.#deciding -= 1));
     return { kind: "answered", answer: connection.issuer.answer(message, refusal) };
   }
 
@@ -90,7 +124,7 @@ export class CardMessages {
    * Handles an event. The card's books are read before the event is acknowledged; otherwise the issuer sends it again.
    */
   async event(connectionId: string, raw: RawMessage): Promise<Received> {
-    const { cards, clock, connections, journal } = this.#dependencies;
+    const { clock, connections, journal } = this.#dependencies;
     const now = clock();
     const connection = await connections.byId(connectionId);
     if (connection === null) return { kind: "unknown" };
@@ -108,32 +142,36 @@ export class CardMessages {
         data: { deposit: { id, amountCents, currency: "USD", ...place, settledAt: now } },
       });
     }
-    if (message.kind === "hint") {
-      const card = await cards.byRef(connection, message.cardRef);
-      if (card !== null && !isCheck(card)) await this.#read(connection.organizationId, card.transactionId);
-    }
+    if (message.kind === "hint") await this.#read(connection, message.cardRef);
     return { kind: "done" };
   }
 
   /** Books what the network has done with a payment's card. Hints share a read that has not begun. */
-  #read(organizationId: string, transactionId: string): Promise<unknown> {
-    const waiting = this.#unread.get(transactionId);
+  #read(connection: CardConnection, cardRef: string): Promise<unknown> {
+    const key = `${connection.id}/${cardRef}`;
+    const waiting = this.#unread.get(key);
     if (waiting !== undefined) return waiting;
     let isBegun = false;
     const begin = (): void => {
       isBegun = true;
-      this.#unread.delete(transactionId);
+      this.#unread.delete(key);
     };
     const reading = this.#reads
       .run(() => {
         begin();
-        return this.#dependencies.bookings.book(transactionId);
-      }, organizationId)
+        return this.#book(connection, cardRef);
+      }, connection.organizationId)
       .finally(() => {
         if (!isBegun) begin();
       });
-    if (!isBegun) this.#unread.set(transactionId, reading);
+    if (!isBegun) this.#unread.set(key, reading);
     return reading;
+  }
+
+  async #book(connection: CardConnection, cardRef: string): Promise<void> {
+    const { bookings, cards } = this.#dependencies;
+    const card = await cards.byRef(connection, cardRef);
+    if (card !== null && !isCheck(card)) await bookings.book(card.transactionId);
   }
 
   async #decided(
@@ -141,32 +179,39 @@ export class CardMessages {
     request: NetworkRequest,
     arrivedAt: Date,
   ): Promise<Refusal | null> {
-    const { cards, projections } = this.#dependencies;
+    const { cards, ledgers, projections } = this.#dependencies;
     if (request.currency !== "USD" || request.authorization.length > AUTHORIZATION_CHARACTERS_MAX)
       return "CLOSED";
     const card = await cards.byRef(connection, request.cardRef);
     if (card === null) return "CLOSED";
     if (isCheck(card)) return request.amountMc <= mcOf(CHECK_CENTS) ? null : "ABOVE_PAYMENT";
-    const [found] = await Promise.all([
-      projections.paymentOf(card.transactionId),
-      cards.noteAsked(card, arrivedAt),
-    ]);
-    return found === null ? "CLOSED" : this.#judged(found.profile, found.payment, request, arrivedAt);
+    const noted = cards.noteAsked(card, arrivedAt);
+    const [found] = await Promise.all([projections.paymentOf(card.transactionId), noted]);
+    if (found === null) return "CLOSED";
+    const { payment, profile } = found;
+    // Requests that were read together are also decided together.
+    const release = ledgers.announceCommand(profile);
+    try {
+      return await this.#judged(profile, payment, { request, arrivedAt, release });
+    } finally {
+      release();
+    }
   }
 
   async #judged(
     profile: AgentProfile,
     { request: paid }: Payment,
-    { amountMc, authorization, merchant, position }: NetworkRequest,
-    arrivedAt: Date,
+    { arrivedAt, release, request: { amountMc, authorization, merchant, position } }: Judged,
   ): Promise<Refusal | null> {
-    const { ledgers, rulings } = this.#dependencies;
+    const { clock, ledgers, rulings } = this.#dependencies;
     const { agentId } = profile;
     const { transactionId } = paid;
+    const answerBy = arrivedAt.getTime() + GRANT_CUTOFF_MS;
+    const options = { texts: paid, isAwaited: () => clock().getTime() <= answerBy };
     const asked = { ...paid, merchantCategory: merchant.category ?? paid.merchantCategory };
     for (let judged = 0; judged < JUDGED_MAX; judged += 1) {
       const { forbidden, versions } = await rulings.restrictionsOn(profile, asked);
-      const reply = await ledgers.submit(profile, {
+      const command = {
         kind: "authorize",
         agentId,
         transactionId,
@@ -174,10 +219,13 @@ export class CardMessages {
         position,
         amountMc,
         merchant: shownName(merchant.name),
-        answerBy: arrivedAt.getTime() + GRANT_CUTOFF_MS,
+        answerBy,
         ...(forbidden === undefined ? {} : { forbidden }),
         ...(versions === undefined ? {} : { rulesVersions: versions }),
-      });
+      } as const;
+      const submitting = ledgers.submit(profile, command, options);
+      release();
+      const reply = await submitting;
       if (reply.kind === "stale_rules") rulings.forget(profile);
       else if (reply.kind !== "authorization")
         throw new Error(`a ledger answered ${reply.kind} to a network's request`);
@@ -196,17 +244,21 @@ export class CardMessages {
     const { revision } = payment;
     const { transactionId } = payment.request;
     const record = async (): Promise<void> => {
-      await effects.recordAndPublish(profile, payment);
-      await ledgers.submit(profile, { kind: "confirm", agentId, transactionId, revision, outcome: null });
+      await effects.record(profile, payment);
+      const confirmation = { kind: "confirm", agentId, transactionId, revision, outcome: null } as const;
+      ledgers.confirmLater(profile, confirmation, effects.publish(profile, payment, "soon"));
     };
-    void record().catch((error: unknown) =>
-      onFailed("recording an authorization is left to the sweep", error),
-    );
+    void this.#records
+      .run(record, profile.organizationId)
+      .catch((error: unknown) => onFailed("recording an authorization is left to the sweep", error));
   }
 
   #note(connection: CardConnection, what: "lastEventAt" | "lastRequestAt", at: Date): void {
     const { connections, onFailed } = this.#dependencies;
-    if (at.getTime() - (connection.record[what]?.getTime() ?? 0) < NOTE_INTERVAL_MS) return;
+    const key = `${connection.id} ${what}`;
+    const noted = this.#noted.get(key) ?? connection.record[what]?.getTime() ?? 0;
+    if (at.getTime() - noted < NOTE_INTERVAL_MS) return;
+    this.#noted.set(key, at.getTime());
     void connections
       .note(connection, { [what]: at })
       .catch((error: unknown) => onFailed("the time of an issuer's message was not recorded", error));

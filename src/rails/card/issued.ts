@@ -1,12 +1,15 @@
+import type DataLoader from "dataloader";
 import type { Collection, Db } from "mongodb";
 import { type RailBooks, shortened } from "../../domain/ledger/books.ts";
 import type { Payment, RailOutcome } from "../../domain/ledger/payment.ts";
 import type { CategoryLists } from "../../domain/rules/restrictions.ts";
+import { batchLoader } from "../../lib/batch-loader.ts";
 import { usedCents } from "../../domain/money.ts";
 import type { AgentProfile } from "../../domain/agent/state.ts";
 import type { IssuedCard, IssuerRefusal, IssuerResult } from "../../payments/card-issuer.ts";
 import type { ChangedPayment, Clock } from "../../payments/ports.ts";
 import type { AccessProofs } from "../../secrets/access-proofs.ts";
+import { BulkWriter } from "../../store/bulk-writer.ts";
 import { COLLECTIONS } from "../../store/documents.ts";
 import type { Indexes } from "../../store/indexes.ts";
 import { type CardConnection, type CardConnections, IssuerUnusable } from "./connections.ts";
@@ -73,11 +76,19 @@ export interface OwnCard {
 export class IssuedCards {
   readonly #dependencies: IssuedCardsDependencies;
   readonly #cards: Collection<IssuedDocument>;
+  readonly #byRef: DataLoader<string, IssuedDocument | null>;
+  readonly #notes: BulkWriter<IssuedDocument>;
   readonly #places: CardPlaces;
 
   constructor(dependencies: IssuedCardsDependencies) {
     this.#dependencies = dependencies;
     this.#cards = dependencies.db.collection(COLLECTIONS.sandboxCardLedger, { readPreference: "primary" });
+    this.#byRef = batchLoader(async (refs) => {
+      const found = await this.#cards.find({ cardRef: { $in: [...refs] } }).toArray();
+      const cards = new Map(found.map((card) => [card.cardRef, card]));
+      return refs.map((ref) => cards.get(ref) ?? null);
+    });
+    this.#notes = new BulkWriter(this.#cards);
     this.#places = new CardPlaces(dependencies.db);
   }
 
@@ -93,7 +104,7 @@ export class IssuedCards {
 
   /** Returns the card named by a connection's network; null if it is not the service's. */
   async byRef({ id }: CardConnection, cardRef: string): Promise<IssuedDocument | null> {
-    const card = await this.#cards.findOne({ cardRef });
+    const card = await this.#byRef.load(cardRef);
     const genuine = card === null ? null : this.#dependencies.accessProofs.genuine("issuedCard", card);
     return genuine?.connectionId === id ? genuine : null;
   }
@@ -191,7 +202,7 @@ export class IssuedCards {
 
   /** Notes a request before it may be granted, so that a later read finds out its outcome. */
   async noteAsked({ _id }: IssuedDocument, at: Date): Promise<void> {
-    await this.#cards.updateOne({ _id }, { $max: { askedAt: at } });
+    await this.#notes.write({ updateOne: { filter: { _id }, update: { $max: { askedAt: at } } } });
   }
 
   /**

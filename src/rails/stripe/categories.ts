@@ -287,6 +287,9 @@ const NAMES: ReadonlyMap<string, string> = new Map(
     .map((line) => [line.slice(0, 4), line.slice(5)]),
 );
 
+/** Codes of the categories that cards can be limited to by name. */
+export const NAMED_CODES: readonly string[] = [...NAMES.keys()];
+
 /**
  * Returns the part of category lists that a card can have exactly: Stripe takes one kind of list, and names instead of codes. The
  * service judges each authorization by all of them.

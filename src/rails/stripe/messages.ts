@@ -31,6 +31,10 @@ export const EVENT_TYPES = [
 /** Metadata key by which a dispute names its card, which the event itself does not. */
 export const CARD_KEY = "card";
 
+/** Parts of events' objects. A schema is compiled when it is first used, so it is made once. */
+const ofCard = transactionObject.pick({ card: true });
+const withMetadata = disputeObject.pick({ metadata: true });
+
 export interface MessageReader {
   readonly secrets: readonly string[];
   /** Null if not known yet. */
@@ -66,11 +70,11 @@ export function incomingFrom(value: unknown, accountId: string | null): Incoming
   if (account !== null && accountId !== null && account !== accountId) return { kind: "other" };
   if (type === REQUEST_TYPE) return requestIn(data.object);
   if (type.startsWith("issuing_authorization.") || type.startsWith("issuing_transaction.")) {
-    const found = transactionObject.pick({ card: true }).safeParse(data.object);
+    const found = ofCard.safeParse(data.object);
     return found.success ? { kind: "hint", eventId, cardRef: found.data.card } : { kind: "other" };
   }
   if (type.startsWith("issuing_dispute.")) {
-    const cardRef = disputeObject.pick({ metadata: true }).safeParse(data.object).data?.metadata[CARD_KEY];
+    const cardRef = withMetadata.safeParse(data.object).data?.metadata[CARD_KEY];
     return cardRef === undefined ? { kind: "other" } : { kind: "hint", eventId, cardRef };
   }
   if (type !== "topup.succeeded") return { kind: "other" };

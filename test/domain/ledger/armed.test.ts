@@ -43,6 +43,17 @@ describe("an armed payment", () => {
     ]);
   });
 
+  it("is granted no more than its amount by requests whose network tells no position", () => {
+    const { account, transactionId } = armed();
+    const asked = [60, 30, 20].map((cents) =>
+      ask(account, transactionId, { position: null, amountMc: mcOf(cents) }),
+    );
+    expect(asked).to.deep.equal(["granted", "granted", "ABOVE_PAYMENT"]);
+    const { answers, clearances } = account.payment(transactionId).books ?? { answers: [], clearances: [] };
+    expect(answers.map(({ position }) => position)).to.deep.equal([0, 1, 2]);
+    expect(clearances.map(({ position }) => position)).to.deep.equal([0, 1]);
+  });
+
   it("that nothing was charged on is released at its time, by the ledger itself", () => {
     const { account, transactionId } = armed();
     account.close(transactionId);

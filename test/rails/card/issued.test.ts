@@ -94,6 +94,7 @@ describe("the card rail with a connected issuer", function () {
       connectionId: process.connections.newId(),
       organizationName: "Org",
       eventsUrl: "http://127.0.0.1:1/",
+      authorizationUrl: "http://127.0.0.1:1/",
     };
     const setUp = await kind?.open(account).setUp(given);
     if (setUp?.ok !== true) throw new Error("it was not set up");

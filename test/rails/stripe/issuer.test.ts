@@ -60,6 +60,7 @@ describe("Stripe's adapter at a network of its own books", function () {
       connectionId: "con_1",
       organizationName: "Ünïque 99 Robots & Sons Incorporated",
       eventsUrl: url,
+      authorizationUrl: url,
     };
     const made = good(await open().open(opened).setUp(given));
     issuer = open().open({ ...opened, made });

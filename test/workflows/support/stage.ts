@@ -11,7 +11,7 @@ import { createPaymentEffects, type PaymentEffects } from "../../../src/payments
 import { createActivities } from "../../../activities/index.ts";
 import type {
   AgentGateway,
-  LedgerGateway,
+  ConfirmedLedgers,
   LimitMirror,
   PaymentWorkflows,
 } from "../../../src/payments/ports.ts";
@@ -234,7 +234,7 @@ const UPDATES_AT_ONCE = 8;
 export const ledgersOver = (
   actors: Pick<TemporalActors, "submitToLedger">,
   texts: TextSources,
-): LedgerGateway => {
+): ConfirmedLedgers => {
   const slots = pLimit(UPDATES_AT_ONCE);
   return {
     async submit(place, command) {
@@ -242,6 +242,11 @@ export const ledgersOver = (
       const reply = only(replies);
       const agentId = "agentId" in command ? command.agentId : "";
       return wholeReply(reply, (payment) => wholePayment(texts, { ...place, agentId }, payment));
+    },
+    confirmLater(place, confirmation, published) {
+      const confirm = () => slots(() => actors.submitToLedger(place, [confirmation]));
+      // A lost confirmation costs a sweep.
+      void published.then(confirm).catch(() => undefined);
     },
   };
 };
