@@ -15,6 +15,8 @@ const RAISED_MAX_CENTS = 3_000;
 
 /** Between these times restrictions were in force for agents: their PUT had been answered, and no other was sent. */
 export interface Restricted {
+  /** Address of the restrictions, whose next PUT ends them. */
+  readonly path: string;
   readonly agentIds: readonly string[];
   readonly never: readonly string[];
   /** Null: all rails. */
@@ -62,18 +64,16 @@ export class LimitChanges {
       version: versioned.parse(known.body).version,
     };
     const agentIds = under.map(({ id }) => id);
-    this.#end(agentIds);
+    this.#end(path);
     const answer = await this.#tenant.owner.ask({ method: "PUT", path, body });
     // Any earlier PUT without an answer names an older version, and comes to nothing from now on.
     if (answer.status === 200)
-      this.#restricted.push({ agentIds, never, onlyRail, from: Date.now(), until: Infinity });
+      this.#restricted.push({ path, agentIds, never, onlyRail, from: Date.now(), until: Infinity });
   }
 
-  /** Lets restrictions of exactly these agents be replaced from now on. */
-  #end(agentIds: readonly string[]): void {
+  #end(path: string): void {
     const now = Date.now();
-    for (const each of this.#restricted)
-      if (each.until === Infinity && each.agentIds.join() === agentIds.join()) each.until = now;
+    for (const each of this.#restricted) if (each.until === Infinity && each.path === path) each.until = now;
   }
 
   /** An agent asks for a raise; that it needs none, or has asked too often, is no matter. */

@@ -175,6 +175,7 @@ const increased = (...increases: readonly Increase[]): Partial<Books> => ({
   records: [{ ...record, policy: { ...record.policy, increases } }],
 });
 const restricted = {
+  path: "/v1/agents/a/restrictions",
   agentIds: [agent.id],
   never: [card.to],
   onlyRail: null,

@@ -47,6 +47,13 @@ describe("what the ledger says to who is about to send a payment", () => {
     });
   }
 
+  it("archived with a purchase that waits for its caller, whose key is gone: withdraw", () => {
+    const account = new TestAccount();
+    const purchase = account.pay(100, { protocol: "x402/2" });
+    archive(account);
+    expect(permissionOf(account, idOf(purchase)).kind).to.equal("withdraw");
+  });
+
   it("of what is on hold, over or unknown, that it is not to be sent", () => {
     const account = new TestAccount({ autoApprovalThresholdCents: 50 });
     const held = account.pay(100);

@@ -42,6 +42,9 @@ const QUIET_MS = 10_000;
  * engine.
  */
 const LONG_AGO_MS = 120_000;
+/** Time for an engine that has just been started to answer for its workflows. */
+const ANSWER_TIMEOUT_MS = 60_000;
+const ANSWER_INTERVAL_MS = 1_000;
 
 export interface Restored {
   readonly organizationId: string;
@@ -152,7 +155,7 @@ async function lostLedger(
     return status?.name.toLowerCase() ?? "unknown to the engine";
   }
   const recorded = await new MongoLedgerRevisions(db).read(projectId);
-  const state = await stateOf(actors, projectId);
+  const state = await stateOf(actors, projectId, onProgress);
   const stale = staleBackupOf(state, { ledger: 0, recorded, isRead: true });
   if (stale === "records") throw new AdminError(STALE_RECORDS);
   if (stale === null) throw new LedgerRuns(`The ledger of project ${projectId} runs. Nothing was done.`);
@@ -169,14 +172,25 @@ class LedgerRuns extends AdminError {}
 const STALE_RECORDS =
   "The ledger runs, and its records are from a backup: they lack payments that the ledger has counted, and a ledger restored from them would not count these. Restore newer records, or keep these with accept-records. Nothing was done.";
 
-async function stateOf(actors: TemporalActors, projectId: string): Promise<LedgerStateView> {
-  try {
-    return await actors.ledgerState(projectId);
-  } catch (error) {
-    if (!(error instanceof ActorUnavailable)) throw error;
-    throw new AdminError(
-      `The ledger of project ${projectId} runs but does not answer; does a worker run? Nothing was done.`,
-    );
+async function stateOf(
+  actors: TemporalActors,
+  projectId: string,
+  onProgress: (line: string) => void,
+): Promise<LedgerStateView> {
+  const untilMs = performance.now() + ANSWER_TIMEOUT_MS;
+  for (let tries = 1; ; tries += 1) {
+    try {
+      return await actors.ledgerState(projectId);
+    } catch (error) {
+      if (!(error instanceof ActorUnavailable)) throw error;
+      if (performance.now() > untilMs) {
+        throw new AdminError(
+          `The ledger of project ${projectId} runs but does not answer; does a worker run? Nothing was done.`,
+        );
+      }
+      if (tries === 1) onProgress("waiting until the ledger answers");
+      await sleep(ANSWER_INTERVAL_MS);
+    }
   }
 }
 

@@ -16,8 +16,10 @@ export function requestPermission(
   return { kind: "permission", permission: permissionOf(account, open) };
 }
 
-function permissionOf({ revision, status }: Account, { isWithdrawn }: OpenPayment): Permission {
-  if (isWithdrawn === true) return { kind: "withdraw" };
+function permissionOf({ revision, status }: Account, { isWithdrawn, payment }: OpenPayment): Permission {
+  // A purchase waits for its caller, and no key of an archived agent comes back to complete it.
+  const isAbandoned = status === "closed" && payment.request.protocol !== undefined;
+  if (isWithdrawn === true || isAbandoned) return { kind: "withdraw" };
   return status === "paused" ? { kind: "wait", fence: revision } : { kind: "send", permit: revision };
 }
 
