@@ -54,12 +54,18 @@ export function purchaseHandlers(dependencies: HandlerDependencies): PurchaseHan
   /** A repeated call waits for the earlier one and gets its result. */
   const turns = new KeyedMutex(PURCHASE_MS);
 
-  async function buy(call: Call) {
-    const { asked, principal } = call;
-    const { agent } = principal;
+  async function buy(cachedCall: Call) {
+    const { asked, principal } = cachedCall;
     const request = requestOf(asked);
     const hash = payloadHash({ ...request, maxAmountCents: asked.maxAmountCents, purpose: asked.purpose });
-    const earlier = await payments.earlier(agent._id, asked.idempotencyKey);
+    // No shop is asked, and no goods are given again, for a key that has been revoked since it was cached.
+    const [verified, earlier] = await Promise.all([
+      principal.cached?.verify() ?? ok(principal),
+      payments.earlier(principal.agent._id, asked.idempotencyKey),
+    ]);
+    if (!verified.ok) return verified;
+    const call = { ...cachedCall, principal: verified.value };
+    const { agent } = call.principal;
     if (earlier === null) return visited(call, request, hash, null);
     if (earlier.transaction.payloadHash !== hash) return refused(keyReused(earlier.transaction._id));
     const known = await waitedFor(agent, earlier, heldOnly(earlier, call));

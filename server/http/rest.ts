@@ -54,7 +54,7 @@ const HASHING_REQUESTS_MAX = 48;
 const HASHING_OF_ADDRESS_MAX = 12;
 
 /** Operations that the agent's ledger decides. */
-const PAYING: ReadonlySet<OperationId> = new Set(["createPayment"]);
+const PAYING: ReadonlySet<OperationId> = new Set(["createPayment", "payX402Request"]);
 
 const NO_PERMIT: Pick<Permit, "releaseWhile"> = { releaseWhile: (work) => work };
 

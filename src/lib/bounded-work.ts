@@ -61,9 +61,9 @@ export class BoundedWork {
     const permitted = await new Promise<Permit>((begin, refuse) => {
       const turn: Turn = {
         sender,
-        begin: (permit) => {
+        begin: (given) => {
           clearTimeout(timer);
-          begin(permit);
+          begin(given);
         },
       };
       const timer = setTimeout(() => {

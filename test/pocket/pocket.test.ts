@@ -107,7 +107,9 @@ describe("an agent's pocket", () => {
     // Its two exchanges for the first payment pass; it is stopped before it sets aside for the second.
     const steps = new Steps(3);
     const stopped = scene.open({ db: steppedDb(scene.db, steps), floatCents: 500 }).wallets.pockets;
-    expect(await stopped.fund(agent.profile, first, 500n * CENT, FUND_MS)).to.deep.equal({ status: "funded" });
+    expect(await stopped.fund(agent.profile, first, 500n * CENT, FUND_MS)).to.deep.equal({
+      status: "funded",
+    });
     const authorization = await signedFor(agent, first, 500n * CENT);
     const funding = stopped.fund(agent.profile, second, 100n * CENT, FUND_MS);
     await steps.stopped;

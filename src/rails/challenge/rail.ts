@@ -189,15 +189,23 @@ export class ChallengeRail implements RailPort {
       // could settle.
       nonce: order.offer.nonce ?? keccak256(stringToBytes(`${transactionId}/1`)),
     });
+    const began = performance.now();
+    const store = () =>
+      isNew
+        ? orders.insert(agentId, transactionId, order, FUNDING_WAIT_MS + PRESENTING_TIMEOUT_MS)
+        : orders.put(agentId, transactionId, order);
     const [stored, funding, prepared] = await Promise.all([
-      isStored ? "stored" : orders[isNew ? "insert" : "put"](agentId, transactionId, order),
+      isStored ? "stored" : store(),
       pockets.fund(profile, transactionId, units, FUNDING_WAIT_MS),
       isNew ? pockets.prepare(agentId, transferNow()) : null,
     ]);
     if (stored === "there") return this.#sendAgain(profile, payment, permit);
     if (stored === "used") return this.#refuse(profile, payment, CHALLENGE_OVER);
     if (funding.status === "failed") return this.#refuse(profile, payment, funding);
-    if (funding.status === "pending") return PENDING;
+    if (funding.status === "pending") {
+      if (isNew) await orders.endPresenting(transactionId);
+      return PENDING;
+    }
     const authorize = async (): Promise<Authorized> => {
       const transfer = transferNow();
       // A signature made before a long wait for a top-up would expire too early.
@@ -205,10 +213,13 @@ export class ChallengeRail implements RailPort {
       const first = isInTime ? await pockets.authorizeFirst(agentId, transactionId, prepared, permit) : null;
       return first ?? pockets.authorize(agentId, transactionId, transfer, permit);
     };
-    const [authorized, isOurTurn] = await Promise.all([
-      authorize(),
-      orders.beginPresenting(transactionId, PRESENTING_TIMEOUT_MS),
-    ]);
+    // A new order is stored with the turn, which a long wait for a top-up uses up.
+    const takeTurn = async (): Promise<boolean> => {
+      if (isNew && performance.now() - began <= FUNDING_WAIT_MS) return true;
+      if (isNew) await orders.endPresenting(transactionId);
+      return orders.beginPresenting(transactionId, PRESENTING_TIMEOUT_MS);
+    };
+    const [authorized, isOurTurn] = await Promise.all([authorize(), takeTurn()]);
     if (authorized.kind === "signed") {
       const begun = isOurTurn ? { order, authorization: authorized.authorization } : null;
       return this.#deliver(profile, payment, CONFIRMATION_WAIT_MS, begun);
