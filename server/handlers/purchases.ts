@@ -25,8 +25,8 @@ type PurchaseHandlers = Pick<Handlers, "payX402Request">;
 
 type Asked = z.output<typeof purchase>;
 
-/** Time for two exchanges with a shop, with funding of the pocket in between and a final block afterwards. */
-const PURCHASE_MS = 30_000;
+/** Time for two exchanges with a shop and their turns, funding of the pocket in between, and a final block. */
+const PURCHASE_MS = 35_000;
 /** Time to wait for a final block when a purchase is resumed. */
 const GO_ON_MS = 1_000;
 
@@ -54,12 +54,18 @@ export function purchaseHandlers(dependencies: HandlerDependencies): PurchaseHan
   /** A repeated call waits for the earlier one and gets its result. */
   const turns = new KeyedMutex(PURCHASE_MS);
 
-  async function buy(call: Call) {
-    const { asked, principal } = call;
-    const { agent } = principal;
+  async function buy(cachedCall: Call) {
+    const { asked, principal } = cachedCall;
     const request = requestOf(asked);
     const hash = payloadHash({ ...request, maxAmountCents: asked.maxAmountCents, purpose: asked.purpose });
-    const earlier = await payments.earlier(agent._id, asked.idempotencyKey);
+    // No shop is asked, and no goods are given again, for a key that has been revoked since it was cached.
+    const [verified, earlier] = await Promise.all([
+      principal.cached?.verify() ?? ok(principal),
+      payments.earlier(principal.agent._id, asked.idempotencyKey),
+    ]);
+    if (!verified.ok) return verified;
+    const call = { ...cachedCall, principal: verified.value };
+    const { agent } = call.principal;
     if (earlier === null) return visited(call, request, hash, null);
     if (earlier.transaction.payloadHash !== hash) return refused(keyReused(earlier.transaction._id));
     const known = await waitedFor(agent, earlier, heldOnly(earlier, call));
@@ -95,11 +101,11 @@ export function purchaseHandlers(dependencies: HandlerDependencies): PurchaseHan
     const { idempotencyKey, purpose } = asked;
     const transactionId = newId("txn");
     const newTransactionId = earlier === null ? transactionId : null;
-    const hand: Hand = { request, offer, newTransactionId, answer: null };
+    const hand: Hand = { request, offer, newTransactionId, answer: null, closing: Promise.resolve() };
     return purchases.withHand(agent._id, shortHash(idempotencyKey), hand, async () => {
       if (earlier !== null) {
         const now = await payments.goOn(profileOf(agent), earlier.transaction._id, GO_ON_MS);
-        return answered(await payments.repeated(now), hand.answer);
+        return answered(await payments.repeated(now), hand);
       }
       const order = {
         rail: WALLET_RAIL,
@@ -124,7 +130,7 @@ export function purchaseHandlers(dependencies: HandlerDependencies): PurchaseHan
       const made = isApproved
         ? await payments.goOn(profileOf(agent), known.transaction._id, GO_ON_MS)
         : known;
-      return answered({ ...paid.value, ...made }, hand.answer);
+      return answered({ ...paid.value, ...made }, hand);
     });
   }
 
@@ -142,9 +148,10 @@ export function purchaseHandlers(dependencies: HandlerDependencies): PurchaseHan
     return ok(earlier === null ? { body } : { status: 200 as const, body });
   }
 
-  async function answered(made: MadePayment, answer: ShopAnswer | null) {
+  async function answered(made: MadePayment, hand: Hand | null) {
     const { possibleDuplicateOf, replayed, transaction } = made;
-    const kept = answer ?? (await purchases?.answerOf(transaction._id)) ?? NOT_DELIVERED;
+    await hand?.closing;
+    const kept = hand?.answer ?? (await purchases?.answerOf(transaction._id)) ?? NOT_DELIVERED;
     const body = { ...answerView(kept), ...purchaseView(made), replayed, possibleDuplicateOf };
     return ok(replayed ? { status: 200 as const, body: { ...body, ...repeatedRefusal(made) } } : { body });
   }

@@ -5,14 +5,15 @@ import { ok, refused, type Result } from "../../src/domain/result.ts";
 import type { WholeAnswer } from "../../src/lib/guarded-fetch/exchange.ts";
 import { chosenOffer, type Chosen } from "../../src/rails/challenge/protocols/choose.ts";
 import type { Offer } from "../../src/rails/challenge/protocols/offer.ts";
-import type { ShopRequest } from "../../src/rails/challenge/shops.ts";
+import { SHOP_TIMEOUT_MS, type ShopRequest } from "../../src/rails/challenge/shops.ts";
 import type { HandlerDependencies } from "./dependencies.ts";
 import { wrongRecipient } from "./payment-recipients.ts";
 
 const BUSY = refusal(
   "SERVICE_UNAVAILABLE",
   "Too many requests to shops are going on; repeat it with the same idempotencyKey.",
-  { retryAfterSeconds: 1 },
+  // By then the exchanges in flight have ended.
+  { retryAfterSeconds: SHOP_TIMEOUT_MS / 1_000 },
 );
 
 export function shopVisits({

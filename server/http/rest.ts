@@ -54,7 +54,7 @@ const HASHING_REQUESTS_MAX = 48;
 const HASHING_OF_ADDRESS_MAX = 12;
 
 /** Operations for which a cached agent suffices: the ledger refuses what the agent's current record would refuse. */
-const MAY_USE_CACHED_AGENT: ReadonlySet<OperationId> = new Set(["createPayment"]);
+const MAY_USE_CACHED_AGENT: ReadonlySet<OperationId> = new Set(["createPayment", "payX402Request"]);
 
 const NO_PERMIT: Pick<Permit, "releaseWhile"> = { releaseWhile: (work) => work };
 

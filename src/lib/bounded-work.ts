@@ -50,7 +50,7 @@ export class BoundedWork {
 
   /**
    * Runs the work when its turn comes; one sender's work runs in the order of the calls. Throws `TooMuchWork` at once
-   * if the queue or the sender's share of it is full, and later if the turn comes too late.
+   * if the queue or the sender's share of it is full, and after `waitMs` if the turn has not come.
    */
   async run<T>(work: () => Promise<T>, sender = ""): Promise<T> {
     const waiting = this.#waiting.sizeOf(sender);
@@ -63,9 +63,23 @@ export class BoundedWork {
       );
     }
     const until = this.#elapsed() + waitMs;
-    const turn = await new Promise<Permit>((begin) => this.#waiting.add(sender, { sender, begin }));
-    return this.#carryOut(turn, () => {
-      if (this.#elapsed() > until) throw new TooMuchWork(`its turn did not come within ${waitMs} ms`);
+    const tooLate = (): TooMuchWork => new TooMuchWork(`its turn did not come within ${waitMs} ms`);
+    const permitted = await new Promise<Permit>((begin, refuse) => {
+      const turn: Turn = {
+        sender,
+        begin: (given) => {
+          clearTimeout(timer);
+          begin(given);
+        },
+      };
+      const timer = setTimeout(() => {
+        this.#waiting.remove((each) => each === turn);
+        refuse(tooLate());
+      }, waitMs);
+      this.#waiting.add(sender, turn);
+    });
+    return this.#carryOut(permitted, () => {
+      if (this.#elapsed() > until) throw tooLate();
       return work();
     });
   }

@@ -19,6 +19,7 @@ import {
   type Scene,
   type TestAgent,
 } from "../chain/support.ts";
+import { Steps, steppedDb } from "../rails/steps.ts";
 import { CENT, centsAt, FUND_MS, newTransfer, nowSeconds, openFacilitator, unitsAt } from "./support.ts";
 
 /** anvil's well-known account 0: the demo owner of the wallets. */
@@ -97,6 +98,28 @@ describe("an agent's pocket", () => {
     expect((await centsAt(scene, agent.wallet)) + (await centsAt(scene, pocketOf(agent)))).to.equal(1_800);
   });
 
+  it("a balance read before another payment's settlement pays for no further payment", async () => {
+    const agent = await scene.funded(2_000);
+    const { agentId } = agent.profile;
+    const [filling, first, second] = [newId("txn"), newId("txn"), newId("txn")];
+    expect(await fund(agent, filling, 500n * CENT)).to.deep.equal({ status: "funded" });
+    await pockets().release(agentId, filling);
+    // Its two exchanges for the first payment pass; it is stopped before it sets aside for the second.
+    const steps = new Steps(3);
+    const stopped = scene.open({ db: steppedDb(scene.db, steps), floatCents: 500 }).wallets.pockets;
+    expect(await stopped.fund(agent.profile, first, 500n * CENT, FUND_MS)).to.deep.equal({
+      status: "funded",
+    });
+    const authorization = await signedFor(agent, first, 500n * CENT);
+    const funding = stopped.fund(agent.profile, second, 100n * CENT, FUND_MS);
+    await steps.stopped;
+    expect(await shop.settle(authorization)).to.equal("settled");
+    await pockets().release(agentId, first);
+    steps.goOn();
+    expect(await funding).to.deep.equal({ status: "funded" });
+    expect(await centsAt(scene, pocketOf(agent))).to.equal(500);
+  });
+
   it("a top-up whose process is killed anywhere is made once, by the next one that is asked", async () => {
     const agent = await scene.funded(2_000);
     const id = newId("txn");
@@ -104,7 +127,7 @@ describe("an agent's pocket", () => {
     const _id = `eip155:31337/${agent.profile.agentId}`;
     // Begun, and its process gone before anything was signed.
     const begun = { agentId: agent.profile.agentId, topUps: 1, topUp: { number: 1, cents: 400 } };
-    await records.insertOne({ _id, reservations: [], closedAt: null, ...begun });
+    await records.insertOne({ _id, reservations: [], releases: 0, closedAt: null, ...begun });
     expect(await fund(agent, id, 5n * CENT)).to.deep.equal({ status: "funded" });
     expect(await centsAt(scene, pocketOf(agent))).to.equal(400);
     // Its end was not recorded: the next one finds it paid and pays nothing.

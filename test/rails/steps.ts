@@ -37,6 +37,7 @@ const EXCHANGES: ReadonlySet<string | symbol> = new Set([
   "bulkWrite",
   "countDocuments",
   "findOne",
+  "findOneAndUpdate",
   "insertMany",
   "insertOne",
   "replaceOne",

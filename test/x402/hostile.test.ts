@@ -12,6 +12,7 @@ const BODY_MAX_BYTES = 256 * 1_024;
 
 /** Exchanges with shops that one agent may have at once. */
 const OF_AGENT_MAX = 16;
+const BODY_PIECES_MAX = 8_192;
 
 /** After that an authorization of these shops is dead. */
 const SHORT_SECONDS = 5;
@@ -170,6 +171,11 @@ describe("purchases from shops that cheat, break or do not settle", () => {
         response.end();
         return;
       }
+      if (path === "/crumbs") {
+        for (let at = 0; at <= BODY_PIECES_MAX; at += 1) response.write("a");
+        response.end();
+        return;
+      }
       const write = (): void => {
         while (!response.destroyed && response.write(Buffer.alloc(65_536, "a")));
       };
@@ -179,6 +185,8 @@ describe("purchases from shops that cheat, break or do not settle", () => {
     });
     const cut = await buy(request(`${shop.url}/endless`));
     expect([cut.isTruncated, cut.body?.length]).to.deep.equal([true, BODY_MAX_BYTES]);
+    const crumbs = await buy(request(`${shop.url}/crumbs`));
+    expect([crumbs.isTruncated, crumbs.body?.length]).to.deep.equal([true, BODY_PIECES_MAX]);
     await refused(422, "SHOP_UNREACHABLE", request(`${shop.url}/headers`));
     await shop.close();
   });

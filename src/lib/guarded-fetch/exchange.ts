@@ -12,6 +12,10 @@ const EXCERPT_BOUNDS: AnswerBounds = {
   bodyMaxMs: 1_000,
 };
 const EXCERPT_CHARACTERS_MAX = 1_024;
+/** Maximum pieces of a body: one that comes byte by byte costs no more processor time than a few requests. */
+const BODY_PIECES_MAX = 8_192;
+/** First capacity of a body, which doubles as the body grows. */
+const BODY_CAPACITY_BYTES = 4_096;
 /** Maximum interim answers (1xx), each of which may have headers up to the limit. */
 const INTERIM_ANSWERS_MAX = 16;
 
@@ -149,18 +153,27 @@ function beginningOf(
   { bodyMaxBytes, bodyMaxMs }: AnswerBounds,
 ): Promise<Pick<WholeAnswer, "body" | "isCut">> {
   return new Promise((resolve) => {
-    const parts: Buffer[] = [];
+    // One buffer: pieces of a byte each would take a hundred times the body's size.
+    let body = Buffer.alloc(Math.min(BODY_CAPACITY_BYTES, bodyMaxBytes));
     let bytes = 0;
+    let pieces = 0;
     const finish = (): void => {
       clearTimeout(timer);
       response.off("data", take);
       const isCut = bytes > bodyMaxBytes || !response.complete;
-      resolve({ body: Buffer.concat(parts).subarray(0, bodyMaxBytes), isCut });
+      resolve({ body: body.subarray(0, bytes), isCut });
     };
-    const take = (part: Buffer): void => {
-      parts.push(part);
-      bytes += part.length;
-      if (bytes > bodyMaxBytes) finish();
+    const take = (piece: Buffer): void => {
+      const needed = Math.min(bytes + piece.length, bodyMaxBytes);
+      if (needed > body.length) {
+        const grown = Buffer.alloc(Math.min(Math.max(needed, 2 * body.length), bodyMaxBytes));
+        body.copy(grown, 0, 0, bytes);
+        body = grown;
+      }
+      piece.copy(body, bytes);
+      bytes += piece.length;
+      pieces += 1;
+      if (bytes > bodyMaxBytes || pieces >= BODY_PIECES_MAX) finish();
     };
     const timer = setTimeout(finish, bodyMaxMs);
     response.on("data", take);

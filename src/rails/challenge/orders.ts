@@ -142,13 +142,21 @@ export class Orders {
   }
 
   /**
-   * Stores the first order of a purchase. `there`: another process has stored an order or ended the purchase, and that
-   * record stays. `used`: the nonce belongs to another purchase.
+   * Stores the first order of a purchase; for `withinMs` only the caller may send the paid request. `there`: another
+   * process has stored an order or ended the purchase, and that record stays. `used`: the nonce belongs to another
+   * purchase.
    */
-  async insert(agentId: string, transactionId: string, order: Order): Promise<"stored" | "used" | "there"> {
+  async insert(
+    agentId: string,
+    transactionId: string,
+    order: Order,
+    withinMs: number,
+  ): Promise<"stored" | "used" | "there"> {
     const { nonce } = order.offer;
     const sealed = this.#sealer.seal(ORDER, transactionId, JSON.stringify(order));
-    const own = { _id: transactionId, agentId, sealed, createdAt: this.#clock() };
+    const createdAt = this.#clock();
+    const presentingUntil = new Date(createdAt.getTime() + withinMs);
+    const own = { _id: transactionId, agentId, sealed, presentingUntil, createdAt };
     try {
       await this.#orders.insertOne(nonce === null ? own : { ...own, nonce });
       return "stored";

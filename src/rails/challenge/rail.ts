@@ -19,14 +19,14 @@ import { answerIn } from "./answers.ts";
 import type { Answered, Order, OrderRefusal, Orders, ShopAnswer } from "./orders.ts";
 import { presented, receiptOf, validBeforeOf } from "./protocols/choose.ts";
 import type { Offer } from "./protocols/offer.ts";
-import { SHOP_TIMEOUT_MS, type Shops, type ShopRequest } from "./shops.ts";
+import { SHOP_TIMEOUT_MS, type Shops, type ShopRequest, TURN_TIMEOUT_MS } from "./shops.ts";
 
 /** Maximum wait of one call for the pocket to be funded. */
 const FUNDING_WAIT_MS = 5_000;
 /** Wait of `send` for a final block after the shop's answer: enough for the whole payment on a local chain. */
 const CONFIRMATION_WAIT_MS = 1_000;
-/** Longer than an exchange: afterwards the process that began the request must have died. */
-const PRESENTING_TIMEOUT_MS = SHOP_TIMEOUT_MS + 5_000;
+/** Longer than an exchange and the wait for it: afterwards the process that began the request must have died. */
+const PRESENTING_TIMEOUT_MS = TURN_TIMEOUT_MS + SHOP_TIMEOUT_MS + 2_000;
 /** Time in which the caller has to complete a decided or approved purchase. */
 export const CLAIM_MS = 3_600_000;
 /** A fence above every permit. */
@@ -59,6 +59,8 @@ export interface Hand {
   /** The transaction id that the caller has just created, until it is sent; null if the caller repeats a key. */
   newTransactionId: string | null;
   answer: ShopAnswer | null;
+  /** Last writes of a paid purchase: the caller's response waits for them, its payment's record does not. */
+  closing: Promise<unknown>;
 }
 
 interface AskedOrder {
@@ -130,7 +132,11 @@ export class ChallengeRail implements RailPort {
   async #send(profile: AgentProfile, payment: Payment, permit: number): Promise<SendOutcome> {
     const isNew = this.#isNew(profile, payment);
     const known = isNew ? null : await this.query(payment);
-    if (known !== null && known.status !== "pending") return known;
+    if (known !== null && known.status !== "pending") {
+      // The process that was told of its end may have died before it closed the purchase.
+      await this.#close(profile, payment.request.transactionId);
+      return known;
+    }
     if (known !== null) return this.#deliver(profile, payment, CONFIRMATION_WAIT_MS);
     const asked = await this.#orderFor(profile, payment, isNew);
     return "status" in asked ? asked : this.#pay(profile, payment, permit, asked);
@@ -183,15 +189,23 @@ export class ChallengeRail implements RailPort {
       // could settle.
       nonce: order.offer.nonce ?? keccak256(stringToBytes(`${transactionId}/1`)),
     });
+    const began = performance.now();
+    const store = () =>
+      isNew
+        ? orders.insert(agentId, transactionId, order, FUNDING_WAIT_MS + PRESENTING_TIMEOUT_MS)
+        : orders.put(agentId, transactionId, order);
     const [stored, funding, prepared] = await Promise.all([
-      isStored ? "stored" : orders[isNew ? "insert" : "put"](agentId, transactionId, order),
+      isStored ? "stored" : store(),
       pockets.fund(profile, transactionId, units, FUNDING_WAIT_MS),
       isNew ? pockets.prepare(agentId, transferNow()) : null,
     ]);
     if (stored === "there") return this.#sendAgain(profile, payment, permit);
     if (stored === "used") return this.#refuse(profile, payment, CHALLENGE_OVER);
     if (funding.status === "failed") return this.#refuse(profile, payment, funding);
-    if (funding.status === "pending") return PENDING;
+    if (funding.status === "pending") {
+      if (isNew) await orders.endPresenting(transactionId);
+      return PENDING;
+    }
     const authorize = async (): Promise<Authorized> => {
       const transfer = transferNow();
       // A signature made before a long wait for a top-up would expire too early.
@@ -199,10 +213,13 @@ export class ChallengeRail implements RailPort {
       const first = isInTime ? await pockets.authorizeFirst(agentId, transactionId, prepared, permit) : null;
       return first ?? pockets.authorize(agentId, transactionId, transfer, permit);
     };
-    const [authorized, isOurTurn] = await Promise.all([
-      authorize(),
-      orders.beginPresenting(transactionId, PRESENTING_TIMEOUT_MS),
-    ]);
+    // A new order is stored with the turn, which a long wait for a top-up uses up.
+    const takeTurn = async (): Promise<boolean> => {
+      if (isNew && performance.now() - began <= FUNDING_WAIT_MS) return true;
+      if (isNew) await orders.endPresenting(transactionId);
+      return orders.beginPresenting(transactionId, PRESENTING_TIMEOUT_MS);
+    };
+    const [authorized, isOurTurn] = await Promise.all([authorize(), takeTurn()]);
     if (authorized.kind === "signed") {
       const begun = isOurTurn ? { order, authorization: authorized.authorization } : null;
       return this.#deliver(profile, payment, CONFIRMATION_WAIT_MS, begun);
@@ -276,6 +293,7 @@ export class ChallengeRail implements RailPort {
   ): Promise<RailOutcome | null> {
     const { orders, pockets, shops } = this.#dependencies;
     const { keyHash, transactionId } = payment.request;
+    const hand = this.#hands.get(handKey(profile.agentId, keyHash));
     let answered: Answered = {};
     let outcome: RailOutcome | null = null;
     try {
@@ -286,7 +304,6 @@ export class ChallengeRail implements RailPort {
       // A 402 at this point says nothing: the authorization may have been settled, or will be.
       if (fetched?.kind !== "answered" || fetched.httpStatus === 402) return null;
       const answer = answerIn(fetched);
-      const hand = this.#hands.get(handKey(profile.agentId, keyHash));
       if (hand !== undefined) hand.answer = answer;
       if (fetched.httpStatus >= 400) return null;
       const receipt = receiptOf(offer.frame.protocol, fetched);
@@ -298,10 +315,12 @@ export class ChallengeRail implements RailPort {
       return outcome;
     } finally {
       const isOver = outcome !== null && outcome.status !== "pending";
-      await Promise.all([
+      const closing = Promise.all([
         orders.endPresenting(transactionId, answered, isOver),
         isOver ? pockets.release(profile.agentId, transactionId) : null,
       ]);
+      if (isOver && hand !== undefined) hand.closing = closing.catch(() => undefined);
+      else await closing;
     }
   }
 

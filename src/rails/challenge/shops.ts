@@ -1,4 +1,5 @@
 import { type FetchOutcome, GuardedFetch } from "../../lib/guarded-fetch/guarded-fetch.ts";
+import { BoundedWork, TooMuchWork } from "../../lib/bounded-work.ts";
 import { Gate } from "../../lib/gate.ts";
 
 export interface ShopRequest {
@@ -14,10 +15,20 @@ export const SHOP_BODY_MAX_BYTES = 256 * 1_024;
 /** Room for a challenge of 16 KiB and other headers. */
 const SHOP_HEADERS_MAX_BYTES = 32 * 1_024;
 
-/** Maximum exchanges in flight per process, organization and agent: each holds a connection and up to 256 KiB. */
-const EXCHANGES_MAX = 128;
+/** Maximum wait of an exchange for its turn. */
+export const TURN_TIMEOUT_MS = 3_000;
+/**
+ * Maximum exchanges in flight per process and agent: each holds a connection and up to 256 KiB. The next ones wait, so
+ * that a burst of one agent is served.
+ */
+const EXCHANGES = {
+  atOnceMax: 128,
+  waitingMax: 128,
+  waitMs: TURN_TIMEOUT_MS,
+  share: { atOnceMax: 16, waitingMax: 16 },
+};
+/** Maximum exchanges of an organization, in flight or waiting. */
 const OF_ORGANIZATION_MAX = 64;
-const OF_AGENT_MAX = 16;
 
 export interface Shopper {
   readonly organizationId: string;
@@ -27,7 +38,8 @@ export interface Shopper {
 /** Fetches from shops on the web, within limits that keep slow or endless shops from harming other callers. */
 export class Shops {
   readonly #guard: GuardedFetch;
-  readonly #gate = new Gate(EXCHANGES_MAX);
+  readonly #exchanges = new BoundedWork(EXCHANGES);
+  readonly #organizations = new Gate(Infinity);
 
   constructor(allowCidrs: readonly string[]) {
     this.#guard = new GuardedFetch({ allowCidrs, extraCa: null, allowsHttp: true });
@@ -35,14 +47,15 @@ export class Shops {
 
   /** Sends a request without following redirects. Null if too many exchanges are in flight. */
   async fetch({ agentId, organizationId }: Shopper, request: ShopRequest): Promise<FetchOutcome | null> {
-    const permit = this.#gate.enter(
-      { name: agentId, max: OF_AGENT_MAX },
-      { name: organizationId, max: OF_ORGANIZATION_MAX },
-    );
+    const permit = this.#organizations.enter({ name: organizationId, max: OF_ORGANIZATION_MAX });
     if (permit === null) return null;
     const bounds = { bodyMaxBytes: SHOP_BODY_MAX_BYTES, headersMaxBytes: SHOP_HEADERS_MAX_BYTES };
+    const timed = { ...request, timeoutMs: SHOP_TIMEOUT_MS };
     try {
-      return await this.#guard.fetch({ ...request, timeoutMs: SHOP_TIMEOUT_MS }, bounds);
+      return await this.#exchanges.run(() => this.#guard.fetch(timed, bounds), agentId);
+    } catch (error) {
+      if (error instanceof TooMuchWork) return null;
+      throw error;
     } finally {
       permit.release();
     }

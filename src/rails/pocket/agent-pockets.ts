@@ -39,6 +39,8 @@ const ROUNDS_MAX = 10;
 const SWEEP_WAIT_MS = 5_000;
 /** Maximum cached signatures, of some hundred bytes each. */
 const SIGNATURES_MAX = 2_000;
+/** Maximum agents whose pocket's number of releases is cached. */
+const RELEASES_MAX = 10_000;
 
 const FUNDED: Funding = { status: "funded" };
 const PENDING: Funding = { status: "pending" };
@@ -65,6 +67,8 @@ export class AgentPockets implements Pockets {
   /** Top-ups in flight in this process, by agent: concurrent payments share one. */
   readonly #toppingUp = new SingleFlight<RailOutcome>();
   readonly #signatures = new LRUCache<string, Hex>({ max: SIGNATURES_MAX });
+  /** Number of releases of a pocket's reservations, by agent, as last read. */
+  readonly #releases = new LRUCache<string, number>({ max: RELEASES_MAX });
 
   constructor(dependencies: PocketDependencies) {
     this.#dependencies = dependencies;
@@ -94,11 +98,17 @@ export class AgentPockets implements Pockets {
     await rpc.check();
     let isPruned = false;
     let least = false;
+    const releases = this.#releases.get(agentId);
+    let early = releases === undefined ? null : this.unitsIn(agentId).catch(() => null);
     for (;;) {
       // Reads the reservations before the balance: a payment settled in between then counts twice, and none is missed.
+      // A balance read earlier serves as well if no reservation has been released since.
       const record = await records.reserve(profile, transactionId, units);
       if (record.isClosed) return failed(DETACHED);
-      const held = await this.unitsIn(agentId);
+      this.#releases.set(agentId, record.releases);
+      const known = record.releases === releases ? await early : null;
+      early = null;
+      const held = known ?? (await this.unitsIn(agentId));
       const missing = reservedUnits(record, transactionId) - held;
       if (missing <= 0n) return FUNDED;
       if (!isPruned) {
@@ -212,7 +222,12 @@ export class AgentPockets implements Pockets {
   }
 
   release(agentId: string, transactionId: string): Promise<void> {
-    return this.#dependencies.records.release(agentId, [transactionId]);
+    return this.#release(agentId, [transactionId]);
+  }
+
+  async #release(agentId: string, transactionIds: readonly string[]): Promise<void> {
+    const releases = await this.#dependencies.records.release(agentId, transactionIds);
+    if (releases !== null) this.#releases.set(agentId, releases);
   }
 
   async close(agentId: string): Promise<Detachment> {
@@ -275,8 +290,9 @@ export class AgentPockets implements Pockets {
         return isDecided ? [transactionId] : [];
       }),
     );
-    await this.#dependencies.records.release(agentId, stale.flat());
-    return stale.flat().length > 0;
+    const released = stale.flat();
+    if (released.length > 0) await this.#release(agentId, released);
+    return released.length > 0;
   }
 
   /**

@@ -29,6 +29,8 @@ export interface PocketDocument {
   readonly organizationId: string;
   /** In order of creation, which decides the payments that the pocket's money covers. */
   readonly reservations: StoredReservation[];
+  /** Number of releases ever made. */
+  readonly releases: number;
   /** Number of top-ups ever begun. */
   readonly topUps: number;
   /** The top-up in flight. */
@@ -39,6 +41,8 @@ export interface PocketDocument {
 /** A recorded pocket. Its balance is not stored: the chain knows. */
 export interface PocketRecord {
   readonly reservations: readonly Reservation[];
+  /** Number of releases ever made. While it stays, no reservation has gone. */
+  readonly releases: number;
   readonly topUps: number;
   readonly topUp: TopUp | null;
   readonly isClosed: boolean;
@@ -81,6 +85,7 @@ export class PocketRecords {
       agentId: { $literal: agentId },
       organizationId: { $literal: organizationId },
       reservations: after,
+      releases: { $ifNull: ["$releases", 0] },
       topUps: { $ifNull: ["$topUps", 0] },
       topUp: { $ifNull: ["$topUp", null] },
       closedAt: { $ifNull: ["$closedAt", null] },
@@ -93,10 +98,15 @@ export class PocketRecords {
     return recordOf(found);
   }
 
-  async release(agentId: string, transactionIds: readonly string[]): Promise<void> {
-    if (transactionIds.length === 0) return;
+  /** Returns the number of releases ever made, this one included; null if the pocket was never used. */
+  async release(agentId: string, transactionIds: readonly string[]): Promise<number | null> {
     const pulled = { reservations: { transactionId: { $in: [...transactionIds] } } };
-    await this.#collection.updateOne({ _id: this.#id(agentId) }, { $pull: pulled });
+    const found = await this.#collection.findOneAndUpdate(
+      { _id: this.#id(agentId) },
+      { $pull: pulled, $inc: { releases: 1 } },
+      { returnDocument: "after", projection: { releases: 1 } },
+    );
+    return found?.releases ?? null;
   }
 
   /** Begins the next top-up, unless one is in flight. */
@@ -121,12 +131,13 @@ export class PocketRecords {
   }
 }
 
-const recordOf = ({ closedAt, reservations, topUp, topUps }: PocketDocument): PocketRecord => ({
+const recordOf = ({ closedAt, releases, reservations, topUp, topUps }: PocketDocument): PocketRecord => ({
   reservations: reservations.map(({ at, transactionId, units }) => ({
     transactionId,
     units: BigInt(units),
     at,
   })),
+  releases,
   topUps,
   topUp,
   isClosed: closedAt !== null,

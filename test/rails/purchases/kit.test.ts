@@ -102,6 +102,7 @@ async function purchaseScene(): Promise<RailScene> {
         offer,
         newTransactionId: request.transactionId,
         answer: null,
+        closing: Promise.resolve(),
       };
       for (const each of rails) void each.withHand(profile.agentId, request.keyHash, hand, () => never);
       return { ...payment, request };
