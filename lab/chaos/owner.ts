@@ -84,7 +84,7 @@ export class Owner {
       const answer = await this.ask(typeof request === "function" ? request() : request);
       if (answer.status !== null && answer.status >= 200 && answer.status < 300) return answer.body;
       last = JSON.stringify(answer);
-      await sleep(PAUSE_MS);
+      await sleep(answer.status === 429 ? retryAfterMs(answer.body) : PAUSE_MS);
     }
     throw new Error(`${what} does not succeed while nothing is down: ${last}`);
   }
