@@ -1,7 +1,8 @@
+import { EventEmitter, once } from "node:events";
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { expect } from "chai";
-import type { Browser, BrowserContext, CDPSession, Page } from "puppeteer-core";
+import type { Browser, BrowserContext, CDPSession, HTTPRequest, Page } from "puppeteer-core";
 import { z } from "zod";
 import { freshAddress } from "./api.ts";
 import { seed } from "./seed.ts";
@@ -177,6 +178,31 @@ export class Dashboard {
   /** Waits until this is read no more. */
   seesNo(text: string): Promise<string> {
     return this.#reads(`!read.includes(${JSON.stringify(text)})`, `the page reads no ${text}`);
+  }
+
+  /** Waits until the page's source has it no more: a dialog that was left is still drawn for a moment. */
+  async hasNo(text: string): Promise<void> {
+    await this.waitFor(`!document.documentElement.outerHTML.includes(${JSON.stringify(text)})`);
+  }
+
+  /** Holds requests of such a path back until they are released. */
+  async holdBack(path: RegExp): Promise<{ release(): Promise<void> }> {
+    await this.page.setRequestInterception(true);
+    const releasing = new EventEmitter();
+    const released = once(releasing, "release");
+    const pass = async (request: HTTPRequest): Promise<void> => {
+      if (path.test(new URL(request.url()).pathname)) await released;
+      await request.continue();
+    };
+    const onRequest = (request: HTTPRequest): void => void pass(request);
+    this.page.on("request", onRequest);
+    return {
+      release: async () => {
+        releasing.emit("release");
+        this.page.off("request", onRequest);
+        await this.page.setRequestInterception(false);
+      },
+    };
   }
 
   /** Waits until what is read on the page is such; where it does not become so, says what is read instead. */
