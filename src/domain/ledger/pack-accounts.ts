@@ -158,13 +158,17 @@ function codeRound(coder: Coder, cents: number): number {
   for (; digits > 0 && digits % 10 === 0; digits /= 10) zeros += 1;
   if (!coder.flag(digits < ROUND_DIGITS_MAX)) return coder.number(cents);
   const codedZeros = near(coder, zeros, USUAL_ZEROS);
-  return coder.small(digits, DIGITS_ORDER) * 10 ** codedZeros;
+  const place = COMMON_DIGITS.indexOf(digits);
+  const coded = coder.small(place < 0 ? digits + COMMON_DIGITS.length : place, DIGITS_ORDER);
+  return (COMMON_DIGITS[coded] ?? coded - COMMON_DIGITS.length) * 10 ** codedZeros;
 }
 
 const ROUND_DIGITS_MAX = 128;
 /** Those of a thousand dollars in cents. */
 const USUAL_ZEROS = 5;
-const DIGITS_ORDER = 3;
+/** Most common first. */
+const COMMON_DIGITS: readonly number[] = [1, 2, 5, 25, 15, 3, 75, 4, 6, 8, 12];
+const DIGITS_ORDER = 1;
 
 function codeUsage(coder: Coder, usage: Usage, packedAt: number, windowsAt: number): Usage {
   const spentMc = codeMc(coder, usage.spentMc);
