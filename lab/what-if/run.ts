@@ -37,10 +37,11 @@ const MIB = 2 ** 20;
 
 /**
  * Simulates what was in force, once for its time and once for its memory: collecting garbage, which weighing needs, would
- * count as time. Reading payments is left out of the time.
+ * count as time. Making and reading payments is left out of the time, and so is what they leave to collect.
  */
 export function measured(seed: number, count: number): Measured {
   const history = writtenHistory(seed, count);
+  heapBytes();
   let cpuMicros = 0;
   const moves = inPages(history, (simulate) => {
     const began = process.cpuUsage();
@@ -51,21 +52,23 @@ export function measured(seed: number, count: number): Measured {
   return { ...moves, cpuSeconds: cpuMicros / 1e6, heapMiB: weighed(history) / MIB };
 }
 
-/** Returns the most bytes of the heap that a simulation takes. */
-function weighed(history: WrittenHistory): number {
+/** Collects garbage. Returns the bytes of the heap that are left. */
+function heapBytes(): number {
   setFlagsFromString("--expose-gc");
   const collect: unknown = runInNewContext("gc");
-  const heap = (): number => {
-    if (typeof collect === "function") collect();
-    return process.memoryUsage().heapUsed;
-  };
-  const before = heap();
+  if (typeof collect === "function") collect();
+  return process.memoryUsage().heapUsed;
+}
+
+/** Returns the most bytes of the heap that a simulation takes. */
+function weighed(history: WrittenHistory): number {
+  const before = heapBytes();
   const every = Math.ceil(history.lines.length / PAGE / SAMPLES);
   let [page, peak] = [0, 0];
   inPages(history, (simulate) => {
     simulate();
     page += 1;
-    if (page % every === 0) peak = Math.max(peak, heap() - before);
+    if (page % every === 0) peak = Math.max(peak, heapBytes() - before);
   });
   return peak;
 }

@@ -111,6 +111,19 @@ describe("the dashboard and the world beside it, in a browser", function () {
     await page.sees("$4.00 more until");
   });
 
+  it("a raise asked for after the inbox was read, and before its stream begins, appears", async () => {
+    // The page opens the stream itself: requests of a worker can't be held back.
+    const { identifier } = await page.page.evaluateOnNewDocument("delete globalThis.SharedWorker");
+    const stream = await page.holdBack(/\/stream$/);
+    const read = page.page.waitForResponse((response) => response.url().includes("/v1/raise-requests"));
+    await page.go("/approvals");
+    await read;
+    await askRaise(world, agent, { reason: "Between two looks" });
+    await stream.release();
+    await page.sees("Between two looks");
+    await page.page.removeScriptToEvaluateOnNewDocument(identifier);
+  });
+
   it("a test event is sent from a webhook's page: it arrives signed, and the page shows it", async () => {
     const { id, secret } = await endpointAt(world, scene.receiver, "/tested", {
       eventTypes: ["agent.created"],

@@ -132,8 +132,8 @@ export const grantRaiseRequest = define({
   summary: "Grant a raise",
   description:
     "Raises all that lacks now for the amount, at all levels, in one decision. Budgets, caps and the limit per transaction are raised " +
-    "for good. Limits of a day or a period are raised until `endsAt`, at most 31 days ahead; left out: each until its window ends; " +
-    "null: for good. If the agent is archived or nothing lacks any more the request is closed, and this is 409. If a limit was set " +
+    "for good. Limits of a day or a period are raised until `endsAt`; left out: each until its window ends; both at most 31 days " +
+    "ahead; null: for good. If the agent is archived or nothing lacks any more the request is closed, and this is 409. If a limit was set " +
     "meanwhile it is 409 STALE_BUDGET, and the request stays open.",
   tag: "Approvals",
   access: manages("never", "raiseRequest", { role: "admin", stepUp: true }),

@@ -24,7 +24,7 @@ const SIMULATES = {
   description:
     "Judges the payments of the last `range` days once more, as if this had been in force, and answers which would have been " +
     "approved, held or denied otherwise. Nothing is changed. The body is that of the write without `version`. One simulation of an " +
-    "organization runs at a time; another is 429 SIMULATION_RUNNING. At most the newest 100,000 payments are judged.",
+    "organization runs at a time on a server; another is 429 SIMULATION_RUNNING. At most the newest 100,000 payments are judged.",
   waitsFor: "simulation",
   rate: "standard",
   output: simulation,

@@ -40,7 +40,7 @@ const bitsOfWritten = (value: string): number => value.length * CHARACTER_BITS +
 const POWERS: readonly number[] = Array.from({ length: 64 }, (_value, exponent) => 2 ** exponent);
 const power = (exponent: number): number => POWERS[exponent] ?? 1;
 
-function bitLength(value: number): number {
+export function bitLength(value: number): number {
   const high = Math.floor(value / power(32));
   return high > 0 ? 64 - Math.clz32(high) : 32 - Math.clz32(value);
 }

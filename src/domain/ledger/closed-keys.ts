@@ -42,6 +42,10 @@ export function addClosedKey(
   { agentId, key, keyHash }: Closing,
   max: number,
 ): readonly (readonly [agentId: string, closedAs: number])[] {
+  if (max === 0) {
+    closedKeys.evictedCreatedAt = Math.max(closedKeys.evictedCreatedAt, key[1]);
+    return [[agentId, key[0]]];
+  }
   const keys = closedKeys.byAgent.get(agentId) ?? new Map<string, ClosedKey>();
   closedKeys.byAgent.set(agentId, keys.set(keyHash, key));
   closedKeys.order.push([agentId, keyHash]);

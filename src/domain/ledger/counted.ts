@@ -21,14 +21,37 @@ export const windowAtOf = ({ createdAt, windowAt }: Pick<StoredPayment, "created
 type WindowedPayment = MoneyHolder & Pick<StoredPayment, "createdAt" | "windowAt">;
 
 /** Returns the part of a payment's amount that counts from an instant on. */
-export function countedSince(payment: WindowedPayment, since: number): number {
-  const { books, request } = payment;
-  const isOwn = windowAtOf(payment) >= since;
-  if (books === null || !isBooked(books)) return isOwn ? totalOf(moneyOf(payment)) : 0;
-  const { added, ownMc } = countedIn(books, request.amountMc);
-  return added.reduce((sum, { at, mc }) => (at >= since ? sum + mc : sum), isOwn ? ownMc : 0);
-}
+export const countedSince = (payment: WindowedPayment, since: number): number =>
+  sumSince(partsOf(payment), since);
 
 /** Returns a payment's amount in each window. */
-export const countedInEach = (payment: WindowedPayment | null, { starts }: WindowBounds): PerPeriod =>
-  starts.map((start) => (payment === null ? 0 : countedSince(payment, start)));
+export function countedInEach(payment: WindowedPayment, { starts }: WindowBounds): PerPeriod {
+  const parts = partsOf(payment);
+  return starts.map((start) => sumSince(parts, start));
+}
+
+/** Returns the amount that a change of a payment adds to each window. `before` is null for a new payment. */
+export function addedInEach(
+  before: WindowedPayment | null,
+  after: WindowedPayment,
+  bounds: WindowBounds,
+): PerPeriod {
+  const has = countedInEach(after, bounds);
+  if (before === null) return has;
+  const had = countedInEach(before, bounds);
+  return has.map((mc, place) => mc - (had[place] ?? 0));
+}
+
+type Parts = readonly { readonly at: number; readonly mc: number }[];
+
+/** Returns the parts of a payment's amount with the instants at which they count. */
+function partsOf(payment: WindowedPayment): Parts {
+  const { books, request } = payment;
+  const at = windowAtOf(payment);
+  if (books === null || !isBooked(books)) return [{ at, mc: totalOf(moneyOf(payment)) }];
+  const { added, ownMc } = countedIn(books, request.amountMc);
+  return [{ at, mc: ownMc }, ...added];
+}
+
+const sumSince = (parts: Parts, since: number): number =>
+  parts.reduce((sum, { at, mc }) => (at >= since ? sum + mc : sum), 0);

@@ -1,13 +1,24 @@
 import { NO_MONEY } from "./books.ts";
 import type { Calendar, PerPeriod, WindowBounds } from "./calendar.ts";
 import { moneyOf, type StoredPayment, withoutTexts, withoutPublished } from "./payment.ts";
-import { countedInEach, countedOn, windowAtOf } from "./counted.ts";
+import { addedInEach, countedOn, windowAtOf } from "./counted.ts";
 import { countPayment, rollDay, type Usage } from "./usage.ts";
 import { lifecycleEventId, type LifecycleEventType } from "../events.ts";
 import { addClosedKey, type Closing, dropAgentKeys, removeClosedKey } from "./closed-keys.ts";
 import { type Account, type Ledger, type Level, levelOf, type OpenPayment, type Totals } from "./state.ts";
 import { levelBytes, weightOf } from "./weight.ts";
-import { boundsNow, plusEach, rolled, type Windows } from "./windows.ts";
+import { boundsNow, rolled } from "./windows.ts";
+
+/** An account that a command changes. */
+interface Drafted {
+  readonly account: Account;
+  /** The account as the totals of its levels include it; null for a new one. */
+  readonly before: Account | null;
+  /** Whether the account had been dropped before. */
+  readonly isReturned: boolean;
+  /** Amounts that the command adds to windows; null if it moves none. */
+  windowed: PerPeriod | null;
+}
 
 /**
  * Changes of one command to a ledger, until they are committed. Accounts are copied on first use, levels are replaced,
@@ -20,16 +31,12 @@ export class Draft {
   readonly bounds: WindowBounds;
   /** Whether nobody is told of the decision, so that warnings and explaining limits are omitted. */
   readonly isSilent: boolean;
-  readonly #accounts = new Map<string, Account>();
+  readonly #accounts = new Map<string, Drafted>();
   readonly #teams = new Map<string, Level>();
   #project: Level | null = null;
   #calendar: Calendar | null = null;
-  /** Amounts that the command adds to windows, by agent. */
-  readonly #windowed = new Map<string, PerPeriod>();
   readonly #closings: Closing[] = [];
   readonly #reopenings: Pick<Closing, "agentId" | "keyHash">[] = [];
-  /** Previously dropped accounts, whose money is still in the totals of their levels. */
-  readonly #returned = new Map<string, Account>();
 
   constructor(ledger: Ledger, now: number, isSilent = false) {
     this.ledger = ledger;
@@ -41,16 +48,16 @@ export class Draft {
   /** Returns an account to change; undefined if there is none, or none any more. */
   account(agentId: string): Account | undefined {
     const drafted = this.#accounts.get(agentId);
-    if (drafted !== undefined) return drafted;
-    const account = this.ledger.accounts.get(agentId);
-    if (account === undefined) return undefined;
-    const copy = copyOf(account);
-    this.#accounts.set(agentId, copy);
-    return copy;
+    if (drafted !== undefined) return drafted.account;
+    const before = this.ledger.accounts.get(agentId);
+    if (before === undefined) return undefined;
+    const account = copyOf(before);
+    this.#accounts.set(agentId, { account, before, isReturned: false, windowed: null });
+    return account;
   }
 
   open(account: Account): void {
-    this.#accounts.set(account.agentId, account);
+    this.#accounts.set(account.agentId, { account, before: null, isReturned: false, windowed: null });
   }
 
   /** Returns the project (null) or one of its teams. */
@@ -100,14 +107,12 @@ export class Draft {
 
   #move(account: Account, before: StoredPayment | null, after: StoredPayment): void {
     move(account.usage, before, after);
-    const had = countedInEach(before, this.bounds);
-    const added = countedInEach(after, this.bounds).map((mc, place) => mc - (had[place] ?? 0));
-    account.usage.windows = addedTo(account.usage.windows, this.bounds, added);
-    const others = this.#windowed.get(account.agentId);
-    this.#windowed.set(
-      account.agentId,
-      others === undefined ? added : added.map((mc, place) => mc + (others[place] ?? 0)),
-    );
+    const added = addedInEach(before, after, this.bounds);
+    account.usage.windows = rolled(account.usage.windows, this.bounds, added);
+    const drafted = this.#accounts.get(account.agentId);
+    if (drafted === undefined) throw new Error("an account was changed outside of its draft");
+    const others = drafted.windowed;
+    drafted.windowed = others === null ? added : added.map((mc, place) => mc + (others[place] ?? 0));
   }
 
   /** Reopens a closed payment from its record. Moves no money: the totals already include the payment. */
@@ -119,8 +124,8 @@ export class Draft {
 
   /** Brings back the dropped account of an archived agent from its records. */
   bringBack(account: Account): void {
-    this.#accounts.set(account.agentId, account);
-    this.#returned.set(account.agentId, copyOf(account));
+    const before = copyOf(account);
+    this.#accounts.set(account.agentId, { account, before, isReturned: true, windowed: null });
   }
 
   /**
@@ -170,7 +175,7 @@ export class Draft {
 
   /** Commits all changes. Throws, with nothing changed, if they would break an invariant. */
   commit(): void {
-    for (const account of this.#accounts.values()) assertSound(account);
+    for (const { account } of this.#accounts.values()) assertSound(account);
     this.#raiseVersions();
     const { ledger } = this;
     if (this.#calendar !== null) ledger.calendar = this.#calendar;
@@ -182,18 +187,16 @@ export class Draft {
       ledger.weightBytes += levelBytes(team) - levelBytes(levelOf(ledger, teamId));
       ledger.teams.set(teamId, team);
     }
-    for (const account of this.#accounts.values()) this.#put(account);
+    for (const drafted of this.#accounts.values()) this.#put(drafted);
     for (const { agentId, keyHash } of this.#reopenings) removeClosedKey(ledger.keys, agentId, keyHash);
     for (const closing of this.#closings) this.#addClosed(closing);
   }
 
   /** Raises the versions of changed budgets. A changed child makes the budget stale, whatever changed it. */
   #raiseVersions(): void {
-    for (const { agentId, policy, teamId } of this.#accounts.values()) {
-      const before = this.ledger.accounts.get(agentId);
-      if (before !== undefined && before.policy.budgetCents !== policy.budgetCents)
-        this.#raiseVersion(teamId);
-    }
+    for (const { account, before } of this.#accounts.values())
+      if (before !== null && before.policy.budgetCents !== account.policy.budgetCents)
+        this.#raiseVersion(account.teamId);
     for (const [teamId, { cap }] of this.#teams)
       if (cap.capCents !== levelOf(this.ledger, teamId).cap.capCents) this.#raiseVersion(null);
   }
@@ -209,19 +212,16 @@ export class Draft {
     this.setLevel(teamId, { cap: raised, capChangedAt: isRecorded ? this.now : capChangedAt });
   }
 
-  #put(account: Account): void {
+  #put({ account, before, isReturned, windowed }: Drafted): void {
     const { ledger } = this;
     const { agentId, teamId, usage } = account;
-    const before = ledger.accounts.get(agentId);
-    const counted = before ?? this.#returned.get(agentId);
     const isDropped = isFinished(account);
-    const spentMc = usage.spentMc - (counted?.usage.spentMc ?? 0);
-    const reservedMc = usage.reservedMc - (counted?.usage.reservedMc ?? 0);
-    const windowed = this.#windowed.get(agentId);
+    const spentMc = usage.spentMc - (before?.usage.spentMc ?? 0);
+    const reservedMc = usage.reservedMc - (before?.usage.reservedMc ?? 0);
     const withAmounts = (level: Level): Level => ({
       ...level,
       totals: plus(level.totals, spentMc, reservedMc),
-      windows: windowed === undefined ? level.windows : addedTo(level.windows, this.bounds, windowed),
+      windows: windowed === null ? level.windows : rolled(level.windows, this.bounds, windowed),
     });
     ledger.teams.set(teamId, withAmounts(levelOf(ledger, teamId)));
     ledger.project = withAmounts(ledger.project);
@@ -230,7 +230,7 @@ export class Draft {
     account.weightBytes = isWeighed ? weightOf(account, this.now) : 0;
     ledger.weightBytes += account.weightBytes - (before?.weightBytes ?? 0);
     ledger.touched.add(agentId);
-    if (this.#returned.has(agentId)) ledger.droppedAccounts -= 1;
+    if (isReturned) ledger.droppedAccounts -= 1;
     if (!isDropped) return void ledger.accounts.set(agentId, account);
     ledger.accounts.delete(agentId);
     ledger.droppedAccounts += 1;
@@ -257,9 +257,6 @@ const plus = (totals: Totals, spentMc: number, reservedMc: number): Totals => ({
   spentMc: totals.spentMc + spentMc,
   reservedMc: totals.reservedMc + reservedMc,
 });
-
-const addedTo = (windows: Windows, bounds: WindowBounds, added: PerPeriod): Windows =>
-  plusEach(rolled(windows, bounds), added);
 
 const setOpen = (account: Account, payment: StoredPayment, rest: Omit<OpenPayment, "payment">): void =>
   void account.open.set(payment.request.transactionId, { ...rest, payment });

@@ -3,8 +3,8 @@ import { BREACH_LIMITS } from "./books.ts";
 import { usedOf } from "./caps.ts";
 import { limitNow } from "./increases.ts";
 import { type SpendLimits, usesOf, type Windows } from "./windows.ts";
-import { PERIODS, type PerPeriod, type WindowBounds } from "./calendar.ts";
-import { countedInEach, countedOn } from "./counted.ts";
+import { PERIODS, type WindowBounds } from "./calendar.ts";
+import { addedInEach, countedOn } from "./counted.ts";
 import { moneyOf, type StoredPayment, totalOf } from "./payment.ts";
 import { type Account, type Ledger, type Level, levelOf } from "./state.ts";
 import { countToday, countWithinHour, dayResetsAt, spentToday } from "./usage.ts";
@@ -127,8 +127,7 @@ export function withAdded(
   { after, before, bounds, now }: ChangedPayment,
 ): readonly LimitUse[] {
   const addedMc = totalOf(moneyOf(after)) - (before === null ? 0 : totalOf(moneyOf(before)));
-  const had = countedInEach(before, bounds);
-  const added: PerPeriod = countedInEach(after, bounds).map((mc, place) => mc - (had[place] ?? 0));
+  const added = addedInEach(before, after, bounds);
   const { date } = spentToday(account.usage, now);
   const addedTo = (limit: LimitUse["limit"]): number => {
     if (limit === "budget" || limit === "cap") return addedMc;

@@ -1,6 +1,6 @@
 import { firstKeyId } from "../api-key.ts";
 import { MC_PER_CENT } from "../money.ts";
-import { BitReader, BitWriter, type Coder, folded, unfolded } from "./bits.ts";
+import { bitLength, BitReader, BitWriter, type Coder, folded, unfolded } from "./bits.ts";
 import { PERIODS } from "./calendar.ts";
 import type { ClosedKey } from "./closed-keys.ts";
 import { type Increase, type Increased, increasesAt, WINDOWED_LIMITS } from "./increases.ts";
@@ -41,9 +41,8 @@ export function codeAccount(coder: Coder, account: Account, packedAt: number, wi
   const followedRevision = coder.small(account.followedRevision);
   const policy = codePolicy(coder, account.policy, packedAt);
   const policyVersion = coder.small(account.policyVersion);
-  const sequence = coder.number(account.sequence);
-  const openCount = coder.small(account.open.size);
-  const closed = near(coder, account.closed, sequence - openCount);
+  const rulesVersion = coder.flag(account.rulesVersion > 0) ? coder.number(account.rulesVersion) : 0;
+  const { closed, evictedThrough, sequence, usage } = codePayments(coder, account, packedAt, windowsAt);
   const revision = coder.number(account.revision);
   return {
     agentId,
@@ -56,12 +55,12 @@ export function codeAccount(coder: Coder, account: Account, packedAt: number, wi
     followedRevision,
     policy,
     policyVersion,
-    rulesVersion: coder.flag(account.rulesVersion > 0) ? coder.number(account.rulesVersion) : 0,
-    usage: codeUsage(coder, account.usage, packedAt, windowsAt),
+    rulesVersion,
+    usage,
     sequence,
     open: account.open,
     closed,
-    evictedThrough: coder.flag(account.evictedThrough > 0) ? near(coder, account.evictedThrough, closed) : 0,
+    evictedThrough,
     revision,
     confirmedRevision: near(coder, account.confirmedRevision, revision),
     updatedAt: packedAt - codeSigned(coder, packedAt - account.updatedAt),
@@ -73,6 +72,30 @@ export function codeAccount(coder: Coder, account: Account, packedAt: number, wi
   };
 }
 
+type Payments = Pick<Account, "closed" | "evictedThrough" | "sequence" | "usage">;
+
+/** Codes what an account has by its payments: one bit if it never paid. */
+function codePayments(coder: Coder, account: Account, packedAt: number, windowsAt: number): Payments {
+  if (!coder.flag(hasPaid(account)))
+    return { closed: 0, evictedThrough: 0, sequence: 0, usage: emptyUsage() };
+  const sequence = coder.number(account.sequence);
+  const openCount = coder.small(account.open.size);
+  const closed = near(coder, account.closed, sequence - openCount);
+  return {
+    closed,
+    evictedThrough: coder.flag(account.evictedThrough > 0) ? near(coder, account.evictedThrough, closed) : 0,
+    sequence,
+    usage: codeUsage(coder, account.usage, packedAt, windowsAt),
+  };
+}
+
+function hasPaid({ closed, evictedThrough, sequence, usage }: Payments): boolean {
+  if (sequence > 0 || closed > 0 || evictedThrough > 0) return true;
+  const { day, reservedMc, spentMc, windows, windowsMs } = usage;
+  const isCounted = day.date !== "" || windows.at > 0 || windowsMs.length > 0 || usage.counts.length > 0;
+  return isCounted || spentMc !== 0 || reservedMc !== 0;
+}
+
 /** Codes a number that mostly equals `expected`. */
 const near = (coder: Coder, value: number, expected: number): number =>
   expected + unfolded(coder.small(folded(value - expected)));
@@ -82,6 +105,9 @@ const codeSigned = (coder: Coder, value: number): number => unfolded(coder.numbe
 const codeNullable = (coder: Coder, value: number | null): number | null =>
   coder.flag(value !== null) ? coder.number(value ?? 0) : null;
 
+const codeLimit = (coder: Coder, cents: number | null): number | null =>
+  coder.flag(cents !== null) ? codeRound(coder, cents ?? 0) : null;
+
 /** Codes a key id. Most agents have the key that they were created with, whose id follows from the agent's. */
 function codeKeyId(coder: Coder, keyId: string | null, agentId: string): string | null {
   if (!coder.flag(keyId !== null)) return null;
@@ -90,10 +116,10 @@ function codeKeyId(coder: Coder, keyId: string | null, agentId: string): string 
 }
 
 const codePolicy = (coder: Coder, policy: BudgetPolicy, packedAt: number): BudgetPolicy => ({
-  budgetCents: coder.number(policy.budgetCents),
-  autoApprovalThresholdCents: codeNullable(coder, policy.autoApprovalThresholdCents),
-  perTransactionLimitCents: codeNullable(coder, policy.perTransactionLimitCents),
-  dailySpendLimitCents: codeNullable(coder, policy.dailySpendLimitCents),
+  budgetCents: codeRound(coder, policy.budgetCents),
+  autoApprovalThresholdCents: codeLimit(coder, policy.autoApprovalThresholdCents),
+  perTransactionLimitCents: codeLimit(coder, policy.perTransactionLimitCents),
+  dailySpendLimitCents: codeLimit(coder, policy.dailySpendLimitCents),
   hourlyVelocityLimit: codeNullable(coder, policy.hourlyVelocityLimit),
   dailyVelocityLimit: codeNullable(coder, policy.dailyVelocityLimit),
   ...withSpendLimits(codeSpendLimits(coder, policy.spendLimits ?? [])),
@@ -126,20 +152,27 @@ function codeSpendLimits(coder: Coder, limits: readonly SpendLimit[]): readonly 
   });
 }
 
-/** Codes an amount chosen by a person: a few digits and zeros. */
+/** Codes an amount chosen by a person: mostly a few digits and zeros. */
 function codeRound(coder: Coder, cents: number): number {
   let [digits, zeros] = [cents, 0];
   for (; digits > 0 && digits % 10 === 0; digits /= 10) zeros += 1;
-  const codedZeros = coder.small(zeros, ZEROS_ORDER);
-  return coder.small(digits, DIGITS_ORDER) * 10 ** codedZeros;
+  if (!coder.flag(digits < ROUND_DIGITS_MAX)) return coder.number(cents);
+  const codedZeros = near(coder, zeros, USUAL_ZEROS);
+  const place = COMMON_DIGITS.indexOf(digits);
+  const coded = coder.small(place < 0 ? digits + COMMON_DIGITS.length : place, DIGITS_ORDER);
+  return (COMMON_DIGITS[coded] ?? coded - COMMON_DIGITS.length) * 10 ** codedZeros;
 }
 
-const ZEROS_ORDER = 2;
-const DIGITS_ORDER = 4;
+const ROUND_DIGITS_MAX = 128;
+/** Those of a thousand dollars in cents. */
+const USUAL_ZEROS = 5;
+/** Most common first. */
+const COMMON_DIGITS: readonly number[] = [1, 2, 5, 25, 15, 3, 75, 4, 6, 8, 12];
+const DIGITS_ORDER = 1;
 
 function codeUsage(coder: Coder, usage: Usage, packedAt: number, windowsAt: number): Usage {
   const spentMc = codeMc(coder, usage.spentMc);
-  const reservedMc = codeMc(coder, usage.reservedMc);
+  const reservedMc = coder.flag(usage.reservedMc !== 0) ? codeMc(coder, usage.reservedMc) : 0;
   const day = coder.flag(usage.day.date !== "") ? codeDay(coder, usage.day, packedAt) : emptyUsage().day;
   const windows = codeWindows(coder, usage.windows, spentMc + reservedMc, windowsAt);
   const windowsMs: number[] = [];
@@ -156,7 +189,7 @@ function codeWindows(coder: Coder, { at, mc }: Windows, usedMc: number, windowsA
   let longer = usedMc;
   for (let place = PERIODS.length - 1; place >= 0; place -= 1) {
     const amount = mc[place] ?? 0;
-    if (!coder.flag(amount === longer)) longer = coder.flag(amount === 0) ? 0 : codeMc(coder, amount);
+    if (!coder.flag(amount === longer)) longer = coder.flag(amount === 0) ? 0 : codeMc(coder, amount, longer);
     coded.push(longer);
   }
   return { at: windowsAt, mc: coded.toReversed() };
@@ -229,9 +262,11 @@ function codeDay(coder: Coder, { amountMc, count, date }: Usage["day"], packedAt
   };
 }
 
-/** Codes an amount, mostly whole cents. Only a day's amount can be negative. */
-function codeMc(coder: Coder, mc: number): number {
-  const cents = codeSigned(coder, Math.floor(mc / MC_PER_CENT));
+/** Codes an amount, mostly whole cents and, if `most` is given, mostly at most that. It can be negative. */
+function codeMc(coder: Coder, mc: number, most?: number): number {
+  const whole = folded(Math.floor(mc / MC_PER_CENT));
+  const order = most === undefined ? null : bitLength(Math.max(0, Math.floor(most / MC_PER_CENT)));
+  const cents = unfolded(order === null ? coder.number(whole) : coder.small(whole, order));
   const rest = mc - Math.floor(mc / MC_PER_CENT) * MC_PER_CENT;
   return cents * MC_PER_CENT + (coder.flag(rest !== 0) ? coder.number(rest) : 0);
 }

@@ -412,11 +412,11 @@ function failed<P extends StoredPayment>(
  * a later outcome under a higher one.
  */
 function onRail<P extends StoredPayment>(payment: P, change: Change): P {
-  const after = { ...payment, ...change };
-  return { ...after, revision: payment.revision - stepsOnRail(payment) + stepsOnRail(after) };
+  const steps = stepsOnRail({ phase: change.phase ?? payment.phase }) - stepsOnRail(payment);
+  return { ...payment, ...change, revision: payment.revision + steps };
 }
 
-function stepsOnRail({ phase }: StoredPayment): number {
+function stepsOnRail({ phase }: Pick<StoredPayment, "phase">): number {
   if (phase === "following") return 1;
   return phase === "done" ? STEPS_ON_RAIL : 0;
 }

@@ -131,11 +131,7 @@ export function countPayment(usage: Usage, now: number, windowsMs: readonly numb
   rollDay(usage, now);
   usage.day.count += 1;
   usage.windowsMs = windowsMs;
-  const newest = usage.counts.at(-1);
-  const isSame = newest !== undefined && newest[0] >= now;
-  const counted: Counted = isSame ? [newest[0], newest[1] + 1] : [now, 1];
-  usage.counts = [...(isSame ? usage.counts.slice(0, -1) : usage.counts), counted];
-  usage.counts = inBuckets(usage, now);
+  usage.counts = inBuckets(usage, now, 1);
 }
 
 /** Returns the maximum excess of a window's length; `windowsMs` are the windows in force. */
@@ -146,15 +142,18 @@ export function inaccuracyMs(windowMs: number, windowsMs: readonly number[]): nu
 }
 
 /**
- * Returns the counts without expired ones, with older ones in wider buckets. An instant moves up to its bucket's end,
- * so it counts too long and never too short, and never returns to a window that it has left. Widths are powers of two,
- * so that buckets nest and repeated moves lose no accuracy.
+ * Returns the counts without expired ones, with older ones in wider buckets, and with `added` payments made now. An
+ * instant moves up to its bucket's end, so it counts too long and never too short, and never returns to a window that
+ * it has left. Widths are powers of two, so that buckets nest and repeated moves lose no accuracy.
  */
 export function inBuckets(
   { counts, windowsMs }: Pick<Usage, "counts" | "windowsMs">,
   now: number,
+  added = 0,
 ): readonly Counted[] {
-  const newestFirst: Counted[] = [];
+  // If the clock went back, the added ones count with the newest.
+  const addedAt = instantCounted({ counts }, now);
+  const newestFirst: Counted[] = added === 0 ? [] : [[addedAt, added]];
   let width = 1;
   for (let index = counts.length - 1; index >= 0; index -= 1) {
     const counted = counts[index];

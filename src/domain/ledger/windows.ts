@@ -34,7 +34,7 @@ export const SPEND_LIMITS_MAX = 4;
 
 /** Spend limits of an agent's policy or of a level's budget, with their increases. */
 export interface SpendLimits extends Increased {
-  /** Missing if there are none. */
+  /** Shortest period first; missing if there are none. */
   readonly spendLimits?: readonly SpendLimit[];
 }
 
@@ -51,10 +51,10 @@ interface WindowClock {
 export const boundsNow = ({ calendar, project }: WindowClock, now: number): WindowBounds =>
   windowBounds(calendar, Math.max(now, project.windows.at));
 
-/** Returns the amounts in the windows of `bounds`. */
-export const rolled = ({ at, mc }: Windows, bounds: WindowBounds): Windows => ({
+/** Returns the amounts in the windows of `bounds`, with what is added to each. */
+export const rolled = ({ at, mc }: Windows, bounds: WindowBounds, added: PerPeriod = []): Windows => ({
   at: fullMinute(bounds.at),
-  mc: mc.map((amount, place) => (at >= (bounds.starts[place] ?? 0) ? amount : 0)),
+  mc: mc.map((amount, place) => (at >= (bounds.starts[place] ?? 0) ? amount : 0) + (added[place] ?? 0)),
 });
 
 /** Returns an account's windows as of the time of `bounds`; `NO_WINDOWS` if nothing in them counts any more. */
@@ -80,14 +80,12 @@ export interface SpendLimitUse extends SpendLimit {
 /** Returns each limit in the windows of `bounds`, shortest period first. */
 export function usesOf(set: SpendLimits, windows: Windows, bounds: WindowBounds): readonly SpendLimitUse[] {
   const { spendLimits = [] } = set;
-  if (spendLimits.length === 0) return [];
-  return PERIODS.flatMap((period, place) => {
-    const setCents = spendLimits.find((each) => each.period === period)?.limitCents;
-    if (setCents === undefined) return [];
+  return spendLimits.map(({ limitCents: setCents, period }) => {
+    const place = PERIODS.indexOf(period);
     const limitCents = limitNow(set, period, setCents, bounds.at);
     const [startedAt = 0, resetsAt = 0] = [bounds.starts[place], bounds.ends[place]];
     const usedMc = windows.at >= startedAt ? (windows.mc[place] ?? 0) : 0;
-    return [{ period, setCents, limitCents, usedMc, startedAt, resetsAt }];
+    return { period, setCents, limitCents, usedMc, startedAt, resetsAt };
   });
 }
 

@@ -270,5 +270,5 @@ export const covers = (earlier: RuleCheck, later: RuleCheck): boolean =>
 /** Returns the windows in which checks count payments, shortest first. */
 export function windowsMsOf(checks: readonly RuleCheck[]): readonly number[] {
   const windows = checks.flatMap((check) => (check.type === "velocity" ? [check.windowSeconds * 1_000] : []));
-  return [...new Set(windows)].toSorted((one, other) => one - other);
+  return windows.length < 2 ? windows : [...new Set(windows)].toSorted((one, other) => one - other);
 }

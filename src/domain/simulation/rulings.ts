@@ -1,6 +1,6 @@
 import { paymentRules, type PaymentRules } from "../rules/checks.ts";
 import { type Forbidden, forbiddenBy } from "../rules/restrictions.ts";
-import type { ReadyRule } from "../rules/rules.ts";
+import type { ReadyRule, RuleType } from "../rules/rules.ts";
 import { shopNames } from "../rules/shop-hosts.ts";
 import { type PastPayment, payeesOf } from "./past-payment.ts";
 import type { SimulatedAgent, SimulatedLevel, SimulatedProject } from "./simulated.ts";
@@ -15,6 +15,8 @@ interface RulesOver {
   readonly enabled: readonly ReadyRule[];
   /** Whether a rule asks whom an agent has paid before. */
   readonly asksForPayees: boolean;
+  /** Whether a rule asks for similar payments. */
+  readonly asksForAlike: boolean;
 }
 
 /** Rules and restrictions of a simulation, and what they look up in records otherwise. */
@@ -42,13 +44,14 @@ export class Rulings {
     };
     const forbidden = forbiddenBy(levels, payment);
     if (forbidden !== null) return { forbidden };
-    const { asksForPayees, enabled } = this.#rulesOver(team);
+    const { asksForAlike, asksForPayees, enabled } = this.#rulesOver(team);
     if (enabled.length === 0) return {};
     const isNewRecipient =
       asksForPayees && payeesOf(past).some((payee) => (this.#settled.get(payee) ?? Infinity) > createdAt);
     const findings = { isNewRecipient, offsetsOf: this.#project.offsetsOf };
     const rules = paymentRules(enabled, payment, findings);
     if (rules === undefined) return {};
+    if (!asksForAlike) return { rules };
     const similarAt = this.#newestAlike.get(alike(past));
     return { rules: similarAt === undefined ? rules : { ...rules, similarAt } };
   }
@@ -58,18 +61,25 @@ export class Rulings {
     const known = this.#rules.get(team);
     if (known !== undefined) return known;
     const enabled = [...this.#project.rules, ...(team?.rules ?? [])];
-    const over = { enabled, asksForPayees: enabled.some(({ type }) => type === "new_recipient") };
+    const asksFor = (asking: RuleType) => enabled.some(({ type }) => type === asking);
+    const over = { enabled, asksForPayees: asksFor("new_recipient"), asksForAlike: asksFor("duplicate") };
     this.#rules.set(team, over);
     return over;
   }
 
-  /** A payment to a payee, by `payeesOf`, has settled. */
+  /** Notes a settled payment. */
+  settled(past: PastPayment, team: SimulatedLevel | undefined, at: number): void {
+    if (this.#rulesOver(team).asksForPayees) for (const payee of payeesOf(past)) this.paid(payee, at);
+  }
+
+  /** Notes a payee, as named by `payeesOf`, to whom a payment has settled. */
   paid(payee: string, at: number): void {
     this.#settled.set(payee, Math.min(at, this.#settled.get(payee) ?? Infinity));
   }
 
   /** Notes a payment that was not denied. Returns the time of the newest similar payment before it. */
-  remember(past: PastPayment): number | undefined {
+  remember(past: PastPayment, team: SimulatedLevel | undefined): number | undefined {
+    if (!this.#rulesOver(team).asksForAlike) return undefined;
     const before = this.#newestAlike.get(alike(past));
     this.#newestAlike.set(alike(past), past.createdAt);
     return before;

@@ -28,7 +28,6 @@ import {
   isRefusedByStatus,
   isRefusedOnApproval,
   type PastPayment,
-  payeesOf,
   releasedAt,
   requestOf,
   type Side,
@@ -195,7 +194,7 @@ export class Simulation {
         confirmed(draft, past);
         return this.#count(given, "denied", { denialCode: denial.code });
       }
-      const likeBefore = this.#rulings.remember(past);
+      const likeBefore = this.#rulings.remember(past, this.#teamOf(past));
       if (approval !== null) {
         const { expiresAt, flaggedByRuleTypes } = approval;
         return this.#onceHeld({ ...given, flaggedByRuleTypes, likeBefore }, expiresAt);
@@ -211,7 +210,7 @@ export class Simulation {
     const { agentId, createdAt: now, transactionId: id, wasHeld } = past;
     if (isDeniedAtOnce(past)) return;
     const expiresAt = now + this.#project.approvalWindowSeconds * 1_000;
-    const likeBefore = this.#rulings.remember(past);
+    const likeBefore = this.#rulings.remember(past, this.#teamOf(past));
     this.#draft(now, (draft) => {
       const account = accountIn(draft, agentId);
       const decision = {
@@ -290,7 +289,7 @@ export class Simulation {
     if (released !== null)
       return this.#timeline.at(released, (at) => void this.#step(past, null, RELEASED, at));
     const chargedAt = wasSent ? past.books?.bookings[0]?.at : undefined;
-    for (const payee of payeesOf(past)) this.#rulings.paid(payee, chargedAt ?? draft.now);
+    this.#rulings.settled(past, this.#teamOf(past), chargedAt ?? draft.now);
     if (wasSent && past.books !== null && !isChargedInFull(past.books, past.amountMc))
       return this.#follow(past, null, stepsOf(past, openIn(accountIn(draft, past.agentId), past)));
     confirmed(draft, past, { result: { status: "settled" }, at: draft.now });
