@@ -87,6 +87,11 @@ const STICKY_TIMEOUT = "2 seconds";
  * ms to an idle agent's first payment. The SDK's default, from the heap size, is ten times as many.
  */
 const CACHED_WORKFLOWS_MAX = 250;
+/**
+ * Maximum workflow tasks executed concurrently. One thread executes them all: among many replays after a worker's start,
+ * that of a ledger would exceed its task's timeout and begin anew.
+ */
+const WORKFLOW_TASKS_MAX = 8;
 
 /** Used without a chain, which means without treasuries. */
 const NO_TREASURIES = { record: () => Promise.resolve() };
@@ -197,6 +202,7 @@ export async function startWorker(options: WorkerOptions): Promise<RunningWorker
     workflowBundle: WORKFLOW_BUNDLE,
     stickyQueueScheduleToStartTimeout: STICKY_TIMEOUT,
     maxCachedWorkflows: CACHED_WORKFLOWS_MAX,
+    maxConcurrentWorkflowTaskExecutions: WORKFLOW_TASKS_MAX,
   });
   const waiting = await Promise.all(
     SIDE_QUEUES.map((waitedFor) =>
