@@ -151,12 +151,28 @@ export class Tenant {
     const body = { projectId: created.projectId, name: "Second team" };
     const made = await owner.do("creating a team", { method: "POST", path: "/v1/teams", body });
     tenant.#teamIds.push(team.parse(made).team.id);
+    for (const teamId of tenant.#teamIds) await tenant.#limit(teamId);
     for (const [index, character] of CHARACTERS.entries()) await tenant.#createAgent(character, index);
     return tenant;
   }
 
   get spendLimits(): readonly SpendLimitOver[] {
     return this.#spendLimits;
+  }
+
+  /** Limits a team before anything is spent. */
+  async #limit(teamId: string): Promise<void> {
+    this.#note(teamId, LIMITED_PERIOD, TEAM_PERIOD_CENTS);
+    const spendLimits = [{ period: LIMITED_PERIOD, limitCents: TEAM_PERIOD_CENTS }];
+    const path = `/v1/teams/${teamId}`;
+    for (let tries = 0; tries < SET_UP_TRIES_MAX; tries += 1) {
+      const known = await this.budgetOf(path);
+      if (known === null) continue;
+      const body = { version: known.version, capCents: null, agents: [], spendLimits };
+      const answer = await this.owner.ask({ method: "PUT", path: `${path}/budget`, body });
+      if (answer.status === 200) return;
+    }
+    throw new Error("a team's limit can't be set while nothing is down");
   }
 
   /** Other spend limits for an agent or a team, noted before they are sent. */

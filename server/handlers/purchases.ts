@@ -56,6 +56,8 @@ export function purchaseHandlers(dependencies: HandlerDependencies): PurchaseHan
 
   async function buy(cachedCall: Call) {
     const { asked, principal } = cachedCall;
+    const busy = visit.busy(principal.agent);
+    if (busy !== null) return refused(busy);
     const request = requestOf(asked);
     const hash = payloadHash({ ...request, maxAmountCents: asked.maxAmountCents, purpose: asked.purpose });
     // No shop is asked, and no goods are given again, for a key that has been revoked since it was cached.

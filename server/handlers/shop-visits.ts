@@ -23,6 +23,9 @@ export function shopVisits({
   wallets,
 }: Pick<HandlerDependencies, "clock" | "purchases" | "shops" | "wallets">) {
   return {
+    /** Refuses a request that would find no turn, before anything is read for it. */
+    busy: ({ organizationId }: AgentDocument): Refusal | null => (shops.isBusy(organizationId) ? BUSY : null),
+
     async unpaid(agent: AgentDocument, request: ShopRequest): Promise<Result<WholeAnswer>> {
       const fetched = await shops.fetch(profileOf(agent), request);
       if (fetched === null) return refused(BUSY);

@@ -14,9 +14,14 @@ const HEADER_VALUE = /^[\t\x20-\x7e]{0,4000}$/;
 /** Payment headers, which only the service sets. */
 const OF_PAYMENT: ReadonlySet<string> = new Set(["payment-signature", "x-payment"]);
 
-export const shopUrl = text(1, 2_048).meta({
-  description: "The URL: https on port 443 or 8443, without user, password and fragment.",
-});
+const URL_CHARACTERS_MAX = 2_048;
+const isShort = (value: string): boolean =>
+  !URL.canParse(value) || new URL(value).href.length <= URL_CHARACTERS_MAX;
+export const shopUrl = text(1, URL_CHARACTERS_MAX)
+  .refine(isShort, "must be shorter: its characters outside ASCII are encoded")
+  .meta({
+    description: "The URL: https on port 443 or 8443, without user, password and fragment.",
+  });
 export const shopMethod = z.enum(SHOP_METHODS).default("GET");
 
 const headers = z

@@ -21,10 +21,14 @@ export class Gate {
     return this.#inside;
   }
 
+  isFull(...shares: readonly Share[]): boolean {
+    const isUsedUp = ({ max, name }: Share): boolean => (this.#insideOf.get(name) ?? 0) >= max;
+    return this.#inside >= this.#insideMax || shares.some(isUsedUp);
+  }
+
   /** Returns a permit, which its holder must release; null if there is none left, or a share is used up. */
   enter(...shares: readonly Share[]): Permit | null {
-    const isFull = shares.some(({ max, name }) => (this.#insideOf.get(name) ?? 0) >= max);
-    if (isFull || this.#inside >= this.#insideMax) return null;
+    if (this.isFull(...shares)) return null;
     this.#count(shares, 1);
     let taken = true;
     const leave = (): void => {

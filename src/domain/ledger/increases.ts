@@ -56,7 +56,7 @@ export function withoutIncreases<T extends Increased>({
 }
 
 /** Returns the stored field, which is missing without increases. */
-const withIncreases = (increases: readonly Increase[] | undefined): Increased =>
+export const withIncreases = (increases: readonly Increase[] | undefined): Increased =>
   increases === undefined || increases.length === 0 ? {} : { increases };
 
 /** Returns the increases that remain after limits are set: changing or removing a limit ends its own. */

@@ -3,7 +3,7 @@ import { MC_PER_CENT } from "../money.ts";
 import { bitLength, BitReader, BitWriter, type Coder, folded, unfolded } from "./bits.ts";
 import { PERIODS } from "./calendar.ts";
 import type { ClosedKey } from "./closed-keys.ts";
-import { type Increase, type Increased, increasesAt, WINDOWED_LIMITS } from "./increases.ts";
+import { type Increase, type Increased, increasesAt, WINDOWED_LIMITS, withIncreases } from "./increases.ts";
 import { type BudgetPolicy, withSpendLimits } from "./policy.ts";
 import type { Account, AccountStatus } from "./state.ts";
 import {
@@ -26,11 +26,11 @@ import { NO_WINDOWS, type SpendLimit, type Windows } from "./windows.ts";
 const STATUSES: readonly AccountStatus[] = ["active", "paused", "closed"];
 
 /**
- * Codes an account without its rare fields. `windowsAt` is the instant of its windows. A reader keeps `open`, `outbox`,
- * `grant` and `pausedAt` as given. The result is one object literal, since objects spread from others are slow to read
- * and large.
+ * Codes an account without its rare fields. `countedAt` is the last counted instant, that of windows and increases. A
+ * reader keeps `open`, `outbox`, `grant` and `pausedAt` as given. The result is one object literal, since objects spread
+ * from others are slow to read and large.
  */
-export function codeAccount(coder: Coder, account: Account, packedAt: number, windowsAt: number): Account {
+export function codeAccount(coder: Coder, account: Account, packedAt: number, countedAt: number): Account {
   const agentId = coder.token(account.agentId);
   const name = coder.text(account.name);
   const status = STATUSES[coder.small(STATUSES.indexOf(account.status))] ?? "active";
@@ -39,10 +39,10 @@ export function codeAccount(coder: Coder, account: Account, packedAt: number, wi
   const isRevoked = coder.flag(account.revokedKeyId !== null);
   const eitherId = codeKeyId(coder, account.keyId ?? account.revokedKeyId, agentId);
   const followedRevision = coder.small(account.followedRevision);
-  const policy = codePolicy(coder, account.policy, packedAt);
+  const policy = codePolicy(coder, account.policy, packedAt, countedAt);
   const policyVersion = coder.small(account.policyVersion);
   const rulesVersion = coder.flag(account.rulesVersion > 0) ? coder.number(account.rulesVersion) : 0;
-  const { closed, evictedThrough, sequence, usage } = codePayments(coder, account, packedAt, windowsAt);
+  const { closed, evictedThrough, sequence, usage } = codePayments(coder, account, packedAt, countedAt);
   const revision = coder.number(account.revision);
   return {
     agentId,
@@ -75,7 +75,7 @@ export function codeAccount(coder: Coder, account: Account, packedAt: number, wi
 type Payments = Pick<Account, "closed" | "evictedThrough" | "sequence" | "usage">;
 
 /** Codes what an account has by its payments: one bit if it never paid. */
-function codePayments(coder: Coder, account: Account, packedAt: number, windowsAt: number): Payments {
+function codePayments(coder: Coder, account: Account, packedAt: number, countedAt: number): Payments {
   if (!coder.flag(hasPaid(account)))
     return { closed: 0, evictedThrough: 0, sequence: 0, usage: emptyUsage() };
   const sequence = coder.number(account.sequence);
@@ -85,7 +85,7 @@ function codePayments(coder: Coder, account: Account, packedAt: number, windowsA
     closed,
     evictedThrough: coder.flag(account.evictedThrough > 0) ? near(coder, account.evictedThrough, closed) : 0,
     sequence,
-    usage: codeUsage(coder, account.usage, packedAt, windowsAt),
+    usage: codeUsage(coder, account.usage, packedAt, countedAt),
   };
 }
 
@@ -115,7 +115,12 @@ function codeKeyId(coder: Coder, keyId: string | null, agentId: string): string 
   return coder.flag(keyId === firstId) ? firstId : coder.token(keyId ?? "");
 }
 
-const codePolicy = (coder: Coder, policy: BudgetPolicy, packedAt: number): BudgetPolicy => ({
+const codePolicy = (
+  coder: Coder,
+  policy: BudgetPolicy,
+  packedAt: number,
+  countedAt: number,
+): BudgetPolicy => ({
   budgetCents: codeRound(coder, policy.budgetCents),
   autoApprovalThresholdCents: codeLimit(coder, policy.autoApprovalThresholdCents),
   perTransactionLimitCents: codeLimit(coder, policy.perTransactionLimitCents),
@@ -123,10 +128,10 @@ const codePolicy = (coder: Coder, policy: BudgetPolicy, packedAt: number): Budge
   hourlyVelocityLimit: codeNullable(coder, policy.hourlyVelocityLimit),
   dailyVelocityLimit: codeNullable(coder, policy.dailyVelocityLimit),
   ...withSpendLimits(codeSpendLimits(coder, policy.spendLimits ?? [])),
-  ...codeIncreases(coder, increasesAt(policy, packedAt), packedAt),
+  ...withIncreases(codeIncreases(coder, increasesAt(policy, countedAt), packedAt)),
 });
 
-function codeIncreases(coder: Coder, { increases = [] }: Increased, packedAt: number): Increased {
+function codeIncreases(coder: Coder, { increases = [] }: Increased, packedAt: number): readonly Increase[] {
   const coded: Increase[] = [];
   for (let left = coder.small(increases.length); left > 0; left -= 1) {
     const { cents, endsAt, id, limit } = increases[coded.length] ?? UNREAD_INCREASE;
@@ -137,7 +142,7 @@ function codeIncreases(coder: Coder, { increases = [] }: Increased, packedAt: nu
       endsAt: packedAt + codeSigned(coder, endsAt - packedAt),
     });
   }
-  return increasesAt({ increases: coded }, packedAt);
+  return coded;
 }
 
 const UNREAD_INCREASE: Increase = { id: "", limit: "daily_spend", cents: 0, endsAt: 0 };
@@ -170,11 +175,11 @@ const USUAL_ZEROS = 5;
 const COMMON_DIGITS: readonly number[] = [1, 2, 5, 25, 15, 3, 75, 4, 6, 8, 12];
 const DIGITS_ORDER = 1;
 
-function codeUsage(coder: Coder, usage: Usage, packedAt: number, windowsAt: number): Usage {
+function codeUsage(coder: Coder, usage: Usage, packedAt: number, countedAt: number): Usage {
   const spentMc = codeMc(coder, usage.spentMc);
   const reservedMc = coder.flag(usage.reservedMc !== 0) ? codeMc(coder, usage.reservedMc) : 0;
   const day = coder.flag(usage.day.date !== "") ? codeDay(coder, usage.day, packedAt) : emptyUsage().day;
-  const windows = codeWindows(coder, usage.windows, spentMc + reservedMc, windowsAt);
+  const windows = codeWindows(coder, usage.windows, spentMc + reservedMc, countedAt);
   const windowsMs: number[] = [];
   for (let left = coder.small(usage.windowsMs.length); left > 0; left -= 1)
     windowsMs.push(coder.number(usage.windowsMs[windowsMs.length] ?? 0));
@@ -183,7 +188,7 @@ function codeUsage(coder: Coder, usage: Usage, packedAt: number, windowsAt: numb
 }
 
 /** Codes windows: an amount mostly equals the next longer period's or the total, and many are 0. */
-function codeWindows(coder: Coder, { at, mc }: Windows, usedMc: number, windowsAt: number): Windows {
+function codeWindows(coder: Coder, { at, mc }: Windows, usedMc: number, countedAt: number): Windows {
   if (!coder.flag(at > 0)) return NO_WINDOWS;
   const coded: number[] = [];
   let longer = usedMc;
@@ -192,7 +197,7 @@ function codeWindows(coder: Coder, { at, mc }: Windows, usedMc: number, windowsA
     if (!coder.flag(amount === longer)) longer = coder.flag(amount === 0) ? 0 : codeMc(coder, amount, longer);
     coded.push(longer);
   }
-  return { at: windowsAt, mc: coded.toReversed() };
+  return { at: countedAt, mc: coded.toReversed() };
 }
 
 /** Counts in separate bits, as of the time at which they were packed; empty bits for no counts. */

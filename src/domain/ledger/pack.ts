@@ -89,11 +89,12 @@ export function packLedger(ledger: Ledger, packedAt: number): PackedLedger {
   }
   const accounts = [...teams.keys()].flatMap((teamId) => ofTeams.get(teamId) ?? []);
   const writer = new BitWriter();
-  // As of the last counted instant: if the clock goes back, all amounts still count.
+  // As of the last counted instant: if the clock goes back, all amounts and increases still count.
   const bounds = boundsNow(ledger, 0);
+  const countedAt = fullMinute(bounds.at);
   for (const account of accounts) {
     account.usage.windows = windowsAsOf(account.usage.windows, bounds);
-    codeAccount(writer, account, packedAt, account.usage.windows.at);
+    codeAccount(writer, account, packedAt, countedAt);
   }
   const keys = keysIn(ledger, accounts);
   for (const key of keys) codeKey(writer, key, (place) => accounts[place]?.closed ?? 0, packedAt);
@@ -105,10 +106,10 @@ export function packLedger(ledger: Ledger, packedAt: number): PackedLedger {
     revision,
     recordedRevision,
     ...unlessDefault("calendar", ledger.calendar, UTC_CALENDAR),
-    project: packLevel(project, packedAt),
+    project: packLevel(project, countedAt),
     teams: [...teams].map(([teamId, level]) => ({
       teamId,
-      ...packLevel(level, packedAt),
+      ...packLevel(level, countedAt),
       accounts: ofTeams.get(teamId)?.length ?? 0,
     })),
     bits: writer.all,
@@ -186,7 +187,7 @@ const UNREAD_POLICY: BudgetPolicy = {
 function unpackAccounts(
   reader: BitReader,
   { more, packedAt, teams }: PackedLedger,
-  windowsAt: number,
+  countedAt: number,
 ): Account[] {
   const rests = new Map(more);
   const accounts: Account[] = [];
@@ -194,7 +195,7 @@ function unpackAccounts(
     const unread = newAccount({ agentId: "", teamId, name: "", policy: UNREAD_POLICY, keyId: null }, 0);
     for (let left = count; left > 0; left -= 1) {
       const before = reader.bitCount;
-      const account = codeAccount(reader, unread, packedAt, windowsAt);
+      const account = codeAccount(reader, unread, packedAt, countedAt);
       unpackRest(account, rests.get(accounts.length));
       account.weightBytes = weightIn(account, reader.bitCount - before);
       accounts.push(account);
@@ -211,9 +212,9 @@ function put(ledger: Ledger, account: Account): void {
 
 const packLevel = (
   { cap, capChangedAt, recordedCapVersion, rulesVersion, totals, windows }: Level,
-  packedAt: number,
+  countedAt: number,
 ): PackedLevel => ({
-  ...(cap.capCents === null && cap.version === NO_CAP.version ? {} : { cap: withoutEnded(cap, packedAt) }),
+  ...(cap.capCents === null && cap.version === NO_CAP.version ? {} : { cap: withoutEnded(cap, countedAt) }),
   ...(totals.spentMc === 0 && totals.reservedMc === 0 ? {} : { totals }),
   ...(windows.at === 0 ? {} : { windows }),
   ...unlessDefault("rulesVersion", rulesVersion, 0),

@@ -30,7 +30,6 @@ import {
 } from "../../domain/ledger/payment.ts";
 import { PERIODS } from "../../domain/ledger/calendar.ts";
 import { RAIL_FAILURE_CODES } from "../../domain/ledger/rail-failures.ts";
-import { SPEND_LIMITS_MAX } from "../../domain/ledger/windows.ts";
 import { MAX_CENTS, MAX_MC, MAX_TOTAL_MC } from "../../domain/money.ts";
 import {
   type Guard,
@@ -65,7 +64,7 @@ const FEEDBACK_CHARACTERS_MAX = 1_000;
 /** Maximum flagging rules: two levels of 50 rules each, and the agent's threshold. */
 const RULE_TYPES_MAX = 101;
 /** Maximum breaches: each level's limits, including its spend limits. */
-const BREACHES_MAX = 5 + BREACH_LEVELS.length * SPEND_LIMITS_MAX;
+const BREACHES_MAX = 5 + BREACH_LEVELS.length * PERIODS.length;
 
 const isRail = isOneOf(RAILS);
 const isReason = isText(REASON_CHARACTERS_MAX);

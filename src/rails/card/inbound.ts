@@ -267,4 +267,4 @@ export class CardMessages {
 
 /** Returns a merchant's name without control characters, since it comes from a terminal. */
 const shownName = (name: string): string =>
-  name.replaceAll(/\p{C}/gu, " ").trim().slice(0, MERCHANT_CHARACTERS_MAX);
+  name.slice(0, MERCHANT_CHARACTERS_MAX).replaceAll(/\p{C}/gu, " ").trim();

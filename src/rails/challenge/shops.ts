@@ -1,6 +1,6 @@
 import { type FetchOutcome, GuardedFetch } from "../../lib/guarded-fetch/guarded-fetch.ts";
 import { BoundedWork, TooMuchWork } from "../../lib/bounded-work.ts";
-import { Gate } from "../../lib/gate.ts";
+import { Gate, type Share } from "../../lib/gate.ts";
 
 export interface ShopRequest {
   readonly url: string;
@@ -29,6 +29,7 @@ const EXCHANGES = {
 };
 /** Maximum exchanges of an organization, in flight or waiting. */
 const OF_ORGANIZATION_MAX = 64;
+const shareOf = (organizationId: string): Share => ({ name: organizationId, max: OF_ORGANIZATION_MAX });
 
 export interface Shopper {
   readonly organizationId: string;
@@ -45,9 +46,14 @@ export class Shops {
     this.#guard = new GuardedFetch({ allowCidrs, extraCa: null, allowsHttp: true });
   }
 
+  /** Whether a request of the organization would be refused now. */
+  isBusy(organizationId: string): boolean {
+    return this.#organizations.isFull(shareOf(organizationId));
+  }
+
   /** Sends a request without following redirects. Null if too many exchanges are in flight. */
   async fetch({ agentId, organizationId }: Shopper, request: ShopRequest): Promise<FetchOutcome | null> {
-    const permit = this.#organizations.enter({ name: organizationId, max: OF_ORGANIZATION_MAX });
+    const permit = this.#organizations.enter(shareOf(organizationId));
     if (permit === null) return null;
     const bounds = { bodyMaxBytes: SHOP_BODY_MAX_BYTES, headersMaxBytes: SHOP_HEADERS_MAX_BYTES };
     const timed = { ...request, timeoutMs: SHOP_TIMEOUT_MS };
