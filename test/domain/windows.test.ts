@@ -1,10 +1,12 @@
 import { mcOf } from "../../src/domain/money.ts";
 import { expect } from "chai";
 import * as fc from "fast-check";
+import { packLedger, unpackLedger } from "../../src/domain/ledger/pack.ts";
+import { raiseBasis } from "../../src/domain/ledger/raises.ts";
 import { countPayment, countWithin, emptyUsage, inBuckets } from "../../src/domain/ledger/usage.ts";
 import { seed } from "../support/seed.ts";
 import { TestAccount } from "./support/account.ts";
-import { DAY, HOUR, MINUTE, NOON, SECOND } from "./support/actor.ts";
+import { DAY, HOUR, MINUTE, NOON, profile, SECOND } from "./support/actor.ts";
 
 const MIDNIGHT = NOON + 12 * HOUR;
 
@@ -71,6 +73,21 @@ describe("the UTC day", () => {
     }
     account.now = MIDNIGHT + DAY;
     expect(account.pay(100).denial).to.equal(null);
+  });
+
+  it("a roll-over keeps an increase until its end is counted, whatever the clock says", () => {
+    const account = new TestAccount({ dailySpendLimitCents: 100 }, MIDNIGHT - HOUR);
+    account.paid(100);
+    const grant = { kind: "grant_raise", raiseId: "raise", amountMc: mcOf(50), endsAt: MIDNIGHT } as const;
+    account.as("raised", account.do({ ...grant, basis: raiseBasis(account.ledger, account.state) }));
+    const { increases } = account.state.policy;
+    const rolledOver = unpackLedger(packLedger(account.ledger, MIDNIGHT + SECOND));
+    expect(increases).to.have.lengthOf(1);
+    expect(rolledOver.accounts.get(profile.agentId)?.policy.increases).to.deep.equal(increases);
+    account.now = MIDNIGHT;
+    account.paid(1);
+    const next = unpackLedger(packLedger(account.ledger, MIDNIGHT + SECOND));
+    expect(next.accounts.get(profile.agentId)?.policy.increases).to.equal(undefined);
   });
 
   it("what settles after midnight still counts on the day it was reserved", () => {
