@@ -61,6 +61,7 @@ try {
           random: new Random(seed),
           disasters: events.map((name) => eventOf(name, cluster)),
           tenants,
+          agesRecords: !events.some((name) => name.startsWith("restore")),
           say,
         }),
     );

@@ -22,7 +22,9 @@ export const runChaos = ({ cards, keep, rounds, seed }: ChaosOptions, say: Say):
       const disasters = names.map((name) => disasterOf(name, deployment));
       const common = { site: deployment, seed, random, disasters, say };
       const { cardNetwork } = deployment;
-      return cards ? playCardRounds({ ...common, cardNetwork }) : playRounds({ ...common, tenants: 1 });
+      return cards
+        ? playCardRounds({ ...common, cardNetwork })
+        : playRounds({ ...common, tenants: 1, agesRecords: true });
     },
   );
 
