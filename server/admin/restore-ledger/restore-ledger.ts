@@ -11,6 +11,7 @@ import type { LedgerStateView } from "../../../src/messages/ledger.ts";
 import { ActorUnavailable } from "../../../src/actors/actor-unavailable.ts";
 import { TemporalCalls } from "../../../src/actors/calls.ts";
 import { TemporalActors } from "../../../src/actors/temporal.ts";
+import { webhookCollections } from "../../../src/store/webhook-documents.ts";
 import { collectionsOf } from "../../../src/store/collections.ts";
 import type { Connections } from "../../../src/store/connections.ts";
 import { verifyMasterKey } from "../../../src/secrets/verify-master-key.ts";
@@ -84,7 +85,10 @@ export interface RestoredAll {
   readonly refused: readonly { readonly projectId: string; readonly reason: string }[];
 }
 
-/** `restore-ledger --all`: restores all ledgers after Temporal was restored from a backup. Compares nothing. */
+/**
+ * `restore-ledger --all`: restores all ledgers after Temporal was restored from a backup, and starts deliveries again.
+ * Compares nothing.
+ */
 export const restoreLedgers = (env: NodeJS.ProcessEnv, options: RestoreAllOptions): Promise<RestoredAll> =>
   connected(env, (connections) => restoreLedgersOn(connections, env, options));
 
@@ -110,7 +114,14 @@ export async function restoreLedgersOn(
     }
   };
   await Promise.all(ids.map((id) => limit(() => restore(id))));
+  if (isConfirmed) await restartDeliveries(connections);
   return { restored, refused };
+}
+
+/** Has the workflows of pending deliveries started, which Temporal's backup may lack. Those that run are left alone. */
+async function restartDeliveries({ db }: Connections): Promise<void> {
+  const unstarted = { status: "pending", pendingAction: { $exists: false } } as const;
+  await webhookCollections(db).deliveries.updateMany(unstarted, { $set: { pendingAction: "start" } });
 }
 
 export async function restoreLedgerOn(
