@@ -41,7 +41,7 @@ export interface LimitsDependencies {
   readonly onHit: (limit: LimitName) => void;
 }
 
-/** Accounts that an admitted call may use: any, or the single one of a known device. */
+/** Account that an admitted call may use: the one of a known device, or any. */
 export interface AdmittedTo {
   readonly onlyUserId: string | null;
 }

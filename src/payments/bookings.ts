@@ -63,12 +63,12 @@ export class Bookings {
 
   async #bookReports(
     profile: AgentProfile,
-    texts: PaymentRequest,
+    request: PaymentRequest,
     books: readonly RailBooks[],
   ): Promise<Payment> {
     const { effects, ledgers } = this.#dependencies;
     const { agentId } = profile;
-    const { transactionId } = texts;
+    const { transactionId } = request;
     let command: CommandOf<"book"> = {
       kind: "book",
       agentId,
@@ -77,7 +77,7 @@ export class Bookings {
       recordsCheckedThrough: 0,
     };
     for (let attempt = 0; attempt < ATTEMPTS_MAX; attempt += 1) {
-      const reply = await ledgers.submit(profile, command, { texts });
+      const reply = await ledgers.submit(profile, command, { texts: request });
       switch (reply.kind) {
         case "payment": {
           const { changed, payment } = reply;

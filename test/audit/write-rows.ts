@@ -202,13 +202,6 @@ export const setsRestrictions = (kind: "project" | "team") =>
     { before: restricting(), after: restricting({ rails: { only: ["card"] } }, 2) },
     restricting({ rails: { only: ["card"] } }),
   );
-export const CALENDAR = {
-  timezone: "UTC",
-  resetTime: "00:00",
-  weekStartsOn: "mon",
-  monthStartsOn: 1,
-  yearStartsIn: 1,
-} as const;
 
 export const setsBudget = (kind: "project" | "team") =>
   begun(async (world) => {

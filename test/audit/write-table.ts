@@ -8,12 +8,12 @@ import { PASSWORD } from "../support/service.ts";
 import { newEndpoint, newWorld, testDelivery } from "../support/world.ts";
 import { askRaise } from "../support/raises.ts";
 import { restricting } from "../support/restrictions.ts";
+import { UTC } from "../support/simulations.ts";
 import {
   alone,
   archives,
   asking,
   begun,
-  CALENDAR,
   CHALLENGE,
   committed,
   connectedWorld,
@@ -179,7 +179,7 @@ export const WRITES: Readonly<Partial<Record<OperationId, WritingRow | HarmlessR
   setProjectRestrictions: setsRestrictions("project"),
   setTeamRestrictions: setsRestrictions("team"),
   setProjectCalendar: begun(async (world) => {
-    const calendar = { ...CALENDAR, version: 1 };
+    const calendar = { ...UTC, version: 1 };
     const body = { ...calendar, timezone: "Europe/Berlin" };
     const id = await containerOf(world, "project");
     return {

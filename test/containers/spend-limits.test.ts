@@ -5,16 +5,8 @@ import { McpCaller } from "../mcp/support.ts";
 import { prove } from "../support/access-proofs.ts";
 import { outcomeOf, TestBudgets } from "../support/budgets.ts";
 import { askRaise, raiseOrder } from "../support/raises.ts";
-import { SIMULATED } from "../support/simulations.ts";
+import { SIMULATED, UTC } from "../support/simulations.ts";
 import { elevate, newWorld, type TestAgent, until, type World } from "../support/world.ts";
-
-const UTC = {
-  timezone: "UTC",
-  resetTime: "00:00",
-  weekStartsOn: "mon",
-  monthStartsOn: 1,
-  yearStartsIn: 1,
-} as const;
 
 /** Counting is the ledger's, whose own tests hold it. */
 describe("spend limits over HTTP", () => {

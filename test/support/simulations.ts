@@ -2,6 +2,15 @@ import { restricting } from "./restrictions.ts";
 
 const { version: _version, ...LISTS } = restricting();
 
+/** The calendar that a project begins with. */
+export const UTC = {
+  timezone: "UTC",
+  resetTime: "00:00",
+  weekStartsOn: "mon",
+  monthStartsOn: 1,
+  yearStartsIn: 1,
+} as const;
+
 /** Bodies of simulations that change nothing. */
 export const SIMULATED = {
   simulateAgentBudgetPolicy: {},
@@ -12,11 +21,5 @@ export const SIMULATED = {
   simulateProjectBudget: { capCents: null, teams: [] },
   simulateProjectApprovalRules: { rules: [] },
   simulateProjectRestrictions: LISTS,
-  simulateProjectCalendar: {
-    timezone: "UTC",
-    resetTime: "00:00",
-    weekStartsOn: "mon",
-    monthStartsOn: 1,
-    yearStartsIn: 1,
-  },
+  simulateProjectCalendar: UTC,
 } as const;

@@ -169,7 +169,7 @@ function codeRound(coder: Coder, cents: number): number {
 }
 
 const ROUND_DIGITS_MAX = 128;
-/** Those of a thousand dollars in cents. */
+/** Zeros of a thousand dollars in cents. */
 const USUAL_ZEROS = 5;
 /** Most common first. */
 const COMMON_DIGITS: readonly number[] = [1, 2, 5, 25, 15, 3, 75, 4, 6, 8, 12];
