@@ -13,7 +13,13 @@ import type { DroppedAccount, RecordedCap } from "../../src/domain/ledger/comman
 import type { RaiseBasis } from "../../src/domain/ledger/raises.ts";
 import { type AccountSummary, type Cap, NO_CAP } from "../../src/domain/ledger/state.ts";
 import type { RuleCheck } from "../../src/domain/rules/rules.ts";
-import type { ChangedPayment, FencedPlace, RecordedOwn, SendOutcome } from "../../src/payments/ports.ts";
+import type {
+  ChangedPayment,
+  FencedPlace,
+  RecordedOwn,
+  SendOutcome,
+  UnpaidEnd,
+} from "../../src/payments/ports.ts";
 import type { Observer, RecordShown } from "./audit/observer.ts";
 import type { Timeline } from "./timeline.ts";
 
@@ -322,11 +328,10 @@ export class Records {
     if (known === undefined || known.revision < payment.revision) this.payments.set(transactionId, payment);
   }
 
-  /** Of a payment that has ended without being paid, which it was among its agent's; null: it has not. */
-  endOf(transactionId: string): Pick<Payment, "sequence"> | null {
+  endOf(transactionId: string): UnpaidEnd | null {
     const payment = this.payments.get(transactionId);
     const isEnded = payment !== undefined && ENDED.includes(payment.status);
-    return isEnded ? { sequence: payment.sequence } : null;
+    return isEnded ? payment : null;
   }
 
   paymentOf(transactionId: string): RecordedOwn | null {

@@ -61,7 +61,10 @@ export interface PaymentEffects {
    * revision, since effects are still to come. Does nothing for other outcomes.
    */
   release(profile: AgentProfile, before: Payment, done: ExecutionResult): Promise<void>;
-  /** Records a payment as it is, without calling anything. */
+  /**
+   * Records a payment as it is, without calling anything. Throws `Superseded` if it ended on hold and its record shows
+   * another decision, as after a restore of an older ledger.
+   */
   record(profile: AgentProfile, payment: Payment): Promise<void>;
   recordAndPublish(profile: AgentProfile, payment: Payment): Promise<void>;
   /**
@@ -146,7 +149,12 @@ export function createPaymentEffects(dependencies: PaymentEffectDependencies): P
 
   async function record(profile: AgentProfile, payment: Payment): Promise<void> {
     const recorded = shown(profile, payment);
-    if (recorded !== null) await projections.writePayment(profile, recorded);
+    if (recorded === null) return;
+    await projections.writePayment(profile, recorded);
+    if (!endedOnHold(payment)) return;
+    const end = await projections.endOf(payment.request.transactionId);
+    if (end?.deniedAt !== payment.deniedAt)
+      throw new Superseded("the record shows another decision about the payment");
   }
 
   async function publish(profile: AgentProfile, payment: Payment, when: "now" | "soon"): Promise<void> {
@@ -212,6 +220,9 @@ export function createPaymentEffects(dependencies: PaymentEffectDependencies): P
     publish,
   };
 }
+
+const endedOnHold = ({ approval }: Payment): boolean =>
+  approval?.resolution === "denied" || approval?.resolution === "expired";
 
 const freesMoney = (before: Payment, after: Payment): boolean =>
   totalOf(moneyOf(after)) < totalOf(moneyOf(before));

@@ -130,11 +130,13 @@ export interface RecordedOwn {
   readonly payment: Payment;
 }
 
+export type UnpaidEnd = Pick<Payment, "deniedAt" | "sequence">;
+
 /** Queryable records of decisions. Writing the same or an older revision again has no effect. */
 export interface Projections {
   writePayment(profile: AgentProfile, payment: Payment): Promise<void>;
-  /** Returns the sequence number of a payment that ended unpaid; null if it has not ended so. */
-  endOf(transactionId: string): Promise<{ readonly sequence: number } | null>;
+  /** Returns the recorded end of a payment that ended unpaid; null if it has not ended so. */
+  endOf(transactionId: string): Promise<UnpaidEnd | null>;
   /** Returns a recorded payment and its owner; null if there is no record. */
   paymentOf(transactionId: string): Promise<RecordedOwn | null>;
   /** Returns an agent's recorded account, all of its payments closed; null if there is no record. */

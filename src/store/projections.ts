@@ -15,7 +15,7 @@ import type { AgentDocument, ApprovalDocument, ContainerDocument, TransactionDoc
 import { COLLECTIONS } from "./documents.ts";
 import { JOURNAL_INDEXES, type EventJournal } from "./journal.ts";
 import { LIST_INDEXES } from "./newest-first.ts";
-import type { Projections, RecordedOwn } from "../payments/ports.ts";
+import type { Projections, RecordedOwn, UnpaidEnd } from "../payments/ports.ts";
 import {
   approvalDocument,
   COUNTED_FIELDS,
@@ -148,9 +148,10 @@ export class MongoProjections implements Projections {
     throw new Error(`record ${_id} kept losing to concurrent writes`);
   }
 
-  endOf(transactionId: string): Promise<{ readonly sequence: number } | null> {
+  async endOf(transactionId: string): Promise<UnpaidEnd | null> {
     const ended = { _id: transactionId, status: { $in: [...ENDED_UNPAID] } };
-    return this.#transactions.findOne(ended, { projection: { sequence: 1 } });
+    const found = await this.#transactions.findOne(ended, { projection: { deniedAt: 1, sequence: 1 } });
+    return found === null ? null : { deniedAt: found.deniedAt?.getTime() ?? null, sequence: found.sequence };
   }
 
   textsOf(transactionId: string): Promise<PaymentTexts | null> {

@@ -1,4 +1,5 @@
 import { capturedInFull } from "../../src/domain/ledger/books.ts";
+import { expire } from "../../src/domain/ledger/resolutions.ts";
 import { withBooks } from "../../src/domain/ledger/payment.ts";
 import { TEST_ACCESS_PROOFS, TEST_PAYMENT_PROOFS } from "../support/access-proofs.ts";
 import { setImmediate as nextTurn } from "node:timers/promises";
@@ -154,23 +155,15 @@ describe("a held payment's two records", () => {
     expect(await approvals.countDocuments({ _id: approval.id }), "none is made anew").to.equal(0);
   });
 
-  it("are there before any event tells of them", async () => {
-    const steps: string[] = [];
-    const [[held] = []] = heldPayments();
-    if (held === undefined) throw new Error("no payment was held");
-    const records = new MemoryProjections();
+  /** Effects over `projections` that note in `steps` what is published and which approval's workflow ends. */
+  function effectsOver(projections: MemoryProjections, steps: string[]) {
     const rail = new MemoryRail(() => SETTLED);
-    const effects = createPaymentEffects({
+    return createPaymentEffects({
       rails: { card: rail, wallet: rail },
-      projections: Object.assign(records, {
-        async writePayment() {
-          await nextTurn();
-          steps.push("recorded");
-        },
-      }),
+      projections,
       workflows: {
         startApproval: nothing,
-        endApproval: nothing,
+        endApproval: async () => void steps.push("ended"),
         startSettlement: nothing,
         textsOf: () => Promise.resolve(null),
       },
@@ -180,8 +173,39 @@ describe("a held payment's two records", () => {
       monotonicMs: () => 0,
       ledgers: { submit: () => Promise.reject(new Error("nothing is asked of the ledger")) },
     });
-    await effects.executeAndPublish(profile, held);
+  }
+
+  it("are there before any event tells of them", async () => {
+    const steps: string[] = [];
+    const [[held] = []] = heldPayments();
+    if (held === undefined) throw new Error("no payment was held");
+    const records = Object.assign(new MemoryProjections(), {
+      async writePayment() {
+        await nextTurn();
+        steps.push("recorded");
+      },
+    });
+    await effectsOver(records, steps).executeAndPublish(profile, held);
     expect(steps).to.deep.equal(["recorded", "published"]);
+  });
+
+  it("keep a decision over an end that an older ledger decides later, which is not published", async () => {
+    const [[held, approved] = [], [, denied] = []] = heldPayments();
+    if (held === undefined || approved === undefined || denied === undefined)
+      throw new Error("none was held");
+    const records = new MemoryProjections();
+    const steps: string[] = [];
+    const effects = effectsOver(records, steps);
+    for (const recorded of [approved, { ...denied, request: held.request }]) {
+      const expired = { ...expire(held, (held.approval?.expiresAt ?? 0) + 1), request: held.request };
+      await records.writePayment(profile, recorded);
+      const late = effects.executeAndPublish(profile, expired);
+      expect(await late.catch(({ name }: Error) => name)).to.equal("Superseded");
+      records.payments.clear();
+    }
+    expect(steps).to.deep.equal([]);
+    await effects.executeAndPublish(profile, denied);
+    expect(steps.toSorted()).to.deep.equal(["ended", "published"]);
   });
 });
 

@@ -9,6 +9,7 @@ import type {
   RailBalance,
   RailPort,
   SendOutcome,
+  UnpaidEnd,
 } from "../../../src/payments/ports.ts";
 import type {
   Payment,
@@ -113,10 +114,10 @@ export class MemoryProjections implements Projections {
     return newest(this.payments, payment.request.transactionId, payment);
   }
 
-  endOf(transactionId: string): Promise<{ readonly sequence: number } | null> {
+  endOf(transactionId: string): Promise<UnpaidEnd | null> {
     const payment = this.payments.get(transactionId);
     const isEnded = payment !== undefined && ["denied", "expired", "failed"].includes(payment.status);
-    return Promise.resolve(isEnded ? { sequence: payment.sequence } : null);
+    return Promise.resolve(isEnded ? payment : null);
   }
 
   /** Nothing touches a payment after its end in these scenes. */
