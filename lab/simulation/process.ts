@@ -8,63 +8,26 @@ import { Superseded } from "../../src/payments/rail-sender.ts";
 import { layFences } from "../../src/rails/fences.ts";
 import { NoSuchActor } from "../../src/actors/no-such-actor.ts";
 import { createPaymentActivities, type PaymentActivities } from "../../activities/payment-activities.ts";
-import type {
-  PaymentWorkflows,
-  Projections,
-  RailNetwork,
-  RailPort,
-  Rails,
-} from "../../src/payments/ports.ts";
 import { AgentActors } from "../../src/actors/agent-actors.ts";
 import { Ledgers } from "../../src/actors/ledgers.ts";
 import { wholePayment } from "../../src/actors/whole-payment.ts";
-import type { Timers } from "../../src/lib/timers.ts";
 import type { AgentCommand, AgentReply } from "../../src/domain/agent/commands.ts";
-import {
-  type Payment,
-  type PaymentRequest,
-  perRail,
-  type StoredPayment,
-} from "../../src/domain/ledger/payment.ts";
+import type { Payment, PaymentRequest } from "../../src/domain/ledger/payment.ts";
 import type { AgentProfile } from "../../src/domain/agent/state.ts";
 import type { CommandOf, LedgerReply } from "../../src/domain/ledger/commands.ts";
 import type { PaymentRules } from "../../src/domain/rules/checks.ts";
 import { confirmationOf } from "../../src/messages/ledger.ts";
-import type { ActorActivities, SimulatedAgent, SimulatedLedger } from "./actors.ts";
-import type { Random } from "../random.ts";
-import type { Observer } from "./audit/observer.ts";
-import type { Processor, RecordedRules, Records } from "./counterparts.ts";
-import type { Domain } from "./domain.ts";
-import { Host, type Network, Unavailable } from "./network.ts";
+import type { ActorActivities, SimulatedAgent } from "./actors.ts";
+import type { RecordedRules } from "./counterparts.ts";
+import { Host, Unavailable } from "./network.ts";
 import { grantRaise, type RaiseGrant } from "./raise-grants.ts";
 import { accountView } from "../../workflows/ledger-views.ts";
-import type { Timeline } from "./timeline.ts";
-
-/** Environment that all processes of the service share. */
-export interface Surroundings {
-  readonly domain: Domain;
-  readonly timeline: Timeline;
-  readonly network: Network;
-  readonly observer: Observer;
-  readonly processor: Processor;
-  readonly random: Random;
-  readonly records: Records;
-  readonly agents: ReadonlyMap<string, SimulatedAgent>;
-  /** The ledger, as it is by now. */
-  readonly ledger: () => SimulatedLedger;
-  readonly workflows: PaymentWorkflows;
-  readonly place: { readonly organizationId: string; readonly projectId: string };
-  readonly approvalWindowSeconds: number;
-}
+import { portsOf, type ProcessPorts, type Surroundings } from "./process-ports.ts";
 
 /** Deadline of a payment. */
 const PAY_MS = 3_400;
 const CONFIRM_AFTER_MS = 200;
 const DECISION_ATTEMPTS_MAX = 6;
-
-/** A copy of the network's books that is read may be behind. */
-const STALE_READS = 0.1;
-const STALE_MAX_MS = 600_000;
 
 /** Failed work comes again. */
 const onError = (): void => undefined;
@@ -83,18 +46,16 @@ export class ServiceProcess {
   readonly agents: AgentActors;
   readonly #effects: PaymentEffects;
   readonly #surroundings: Surroundings;
-  readonly #projections: Projections;
+  readonly #ports: ProcessPorts;
 
   constructor(name: string, surroundings: Surroundings) {
     this.host = new Host(name);
     this.#surroundings = surroundings;
     const { timeline } = surroundings;
-    this.#projections = this.#records();
-    const projections = this.#projections;
-    const timers = this.#timers();
+    this.#ports = portsOf(this.host, surroundings);
+    const { projections, rails, timers, workflows } = this.#ports;
     // Nothing is forged here.
     const proofs = { isAccepted: () => true, isResolvedAsNamed: () => true, onForged: () => undefined };
-    const workflows = this.#workflows();
     const agents = {
       submit: (agentId: string, command: AgentCommand) => this.agents.submit(agentId, command),
     };
@@ -119,7 +80,7 @@ export class ServiceProcess {
       timers,
     });
     const dependencies = {
-      rails: this.#rails(),
+      rails,
       projections,
       workflows,
       // Subscribers to payments have no part in what becomes of them.
@@ -270,7 +231,7 @@ export class ServiceProcess {
     await this.ledgers.flush(profile, agentId);
     const recorded = await this.#call(() => records.agents.get(agentId)?.account.revision ?? 0);
     if (recorded < revision) throw new Unavailable("the record does not follow its ledger");
-    await layFences(this.#rails(), reply.fence === null ? [] : [reply.fence]);
+    await layFences(this.#ports.rails, reply.fence === null ? [] : [reply.fence]);
     if (kind === "pause") observer.pauseAnswered(agentId);
   }
 
@@ -279,7 +240,7 @@ export class ServiceProcess {
     const { observer, place } = this.#surroundings;
     const reply = await this.ledgers.submit(place, command);
     if (reply.kind !== "stopped") return;
-    await layFences(this.#rails(), reply.fences);
+    await layFences(this.#ports.rails, reply.fences);
     observer.stopAnswered(command.requestId);
   }
 
@@ -318,7 +279,7 @@ export class ServiceProcess {
     const { observer, place, records } = this.#surroundings;
     const reply = await this.ledgers.submit(place, command);
     if (reply.kind !== "replaced") return;
-    await this.#projections.writeCaps(place.projectId, reply.caps);
+    await this.#ports.projections.writeCaps(place.projectId, reply.caps);
     const caps = reply.caps.map(({ cap, teamId }) => ({ teamId, version: cap.version }));
     await this.ledgers.submit(place, { kind: "confirm_caps", caps });
     const answered = await this.#call(() =>
@@ -340,7 +301,7 @@ export class ServiceProcess {
             return accountView(ledger().ledger, { agentId, now }, now)?.raiseBasis ?? null;
           }),
         call: (work) => this.#call(work),
-        writeCaps: (caps) => this.#projections.writeCaps(place.projectId, caps),
+        writeCaps: (caps) => this.#ports.projections.writeCaps(place.projectId, caps),
       },
       profile,
       grant,
@@ -407,80 +368,6 @@ export class ServiceProcess {
     const actor = this.#surroundings.agents.get(agentId);
     if (actor === undefined || actor.hasEnded) throw new NoSuchActor(agentId);
     return actor;
-  }
-
-  #timers(): Timers {
-    const { timeline } = this.#surroundings;
-    return {
-      after: (ms, run) => {
-        let isCancelled = false;
-        timeline.after(ms, () => {
-          if (this.host.isAlive && !isCancelled) run();
-        });
-        return () => {
-          isCancelled = true;
-        };
-      },
-      monotonicMs: () => timeline.now,
-    };
-  }
-
-  #records(): Projections {
-    const { records } = this.#surroundings;
-    return {
-      writePayment: (profile, payment) => this.#call(() => records.writePayment(profile, payment)),
-      endOf: (transactionId) => this.#call(() => records.endOf(transactionId)),
-      paymentOf: (transactionId) => this.#call(() => records.paymentOf(transactionId)),
-      closedAgent: (agentId) => this.#call(() => records.closedAgent(agentId)),
-      textsOf: (transactionId) => this.#call(() => records.textsOf(transactionId)),
-      writeAgent: (summary) => this.#call(() => records.writeAgentRecord(summary)),
-      writeAccount: (summary) => this.#call(() => records.writeAccount(summary)),
-      writeCaps: (_projectId, caps) => this.#call(() => records.writeCaps(caps)),
-    };
-  }
-
-  #rails(): Rails {
-    const { processor, random } = this.#surroundings;
-    const call = <T>(work: () => T): Promise<T> => this.#call(work);
-    const network: RailNetwork = {
-      booksOf: (transactionId) => {
-        const behindMs = random.chance(STALE_READS) ? random.between(1, STALE_MAX_MS) : 0;
-        return call(() => processor.booksOf(transactionId, behindMs));
-      },
-      async *changedSince(since) {
-        yield* await call(() => processor.changedSince(since.getTime()));
-      },
-      play: (transactionId, number) => call(() => processor.play(transactionId, number)),
-    };
-    const query = (payment: StoredPayment) =>
-      this.#call(() => processor.query(payment.request.transactionId));
-    const rail: RailPort = {
-      capabilities: { finality: "instant" },
-      network: null,
-      send: (_profile, payment, permit) => this.#call(() => processor.charge(payment, permit)),
-      fence: (places) => this.#call(() => places.forEach((place) => processor.fence(place))),
-      withhold: (_profile, payment) => this.#call(() => processor.withhold(payment)),
-      query,
-      settle: (_profile, payment) => query(payment),
-      balance: () => Promise.resolve({ kind: "none" }),
-      detach: () => Promise.resolve("detached"),
-    };
-    return perRail((name) => (name === "card" ? { ...rail, network } : rail));
-  }
-
-  /** Starting and telling a workflow are messages, too. */
-  #workflows(): PaymentWorkflows {
-    const { workflows } = this.#surroundings;
-    const sent = async (work: () => Promise<void>): Promise<void> =>
-      await (
-        await this.#call(() => ({ done: work() }))
-      ).done;
-    return {
-      startApproval: (profile, payment) => sent(() => workflows.startApproval(profile, payment)),
-      endApproval: (...ended) => sent(() => workflows.endApproval(...ended)),
-      startSettlement: (profile, payment) => sent(() => workflows.startSettlement(profile, payment)),
-      textsOf: (payment) => workflows.textsOf(payment),
-    };
   }
 }
 

@@ -14,7 +14,8 @@ import type { Books, Observer } from "./audit/observer.ts";
 import { LineBroken, Processor, Records } from "./counterparts.ts";
 import type { Domain } from "./domain.ts";
 import { CLEAR, Host, Network, Unavailable, type Weather } from "./network.ts";
-import { ServiceProcess, type Surroundings } from "./process.ts";
+import type { Surroundings } from "./process-ports.ts";
+import { ServiceProcess } from "./process.ts";
 import { Timeline } from "./timeline.ts";
 import { DurableWorkflows } from "./workflows.ts";
 

@@ -155,26 +155,6 @@ describe("a held payment's two records", () => {
     expect(await approvals.countDocuments({ _id: approval.id }), "none is made anew").to.equal(0);
   });
 
-  /** Effects over `projections` that note in `steps` what is published and which approval's workflow ends. */
-  function effectsOver(projections: MemoryProjections, steps: string[]) {
-    const rail = new MemoryRail(() => SETTLED);
-    return createPaymentEffects({
-      rails: { card: rail, wallet: rail },
-      projections,
-      workflows: {
-        startApproval: nothing,
-        endApproval: async () => void steps.push("ended"),
-        startSettlement: nothing,
-        textsOf: () => Promise.resolve(null),
-      },
-      publisher: { ...silentPublishing, publish: async () => void steps.push("published") },
-      proofs: VOUCHED,
-      clock: () => new Date(),
-      monotonicMs: () => 0,
-      ledgers: { submit: () => Promise.reject(new Error("nothing is asked of the ledger")) },
-    });
-  }
-
   it("are there before any event tells of them", async () => {
     const steps: string[] = [];
     const [[held] = []] = heldPayments();
@@ -210,3 +190,23 @@ describe("a held payment's two records", () => {
 });
 
 const nothing = (): Promise<void> => Promise.resolve();
+
+/** Effects over `projections` that note in `steps` what is published and which approval's workflow ends. */
+function effectsOver(projections: MemoryProjections, steps: string[]) {
+  const rail = new MemoryRail(() => SETTLED);
+  return createPaymentEffects({
+    rails: { card: rail, wallet: rail },
+    projections,
+    workflows: {
+      startApproval: nothing,
+      endApproval: async () => void steps.push("ended"),
+      startSettlement: nothing,
+      textsOf: () => Promise.resolve(null),
+    },
+    publisher: { ...silentPublishing, publish: async () => void steps.push("published") },
+    proofs: VOUCHED,
+    clock: () => new Date(),
+    monotonicMs: () => 0,
+    ledgers: { submit: () => Promise.reject(new Error("nothing is asked of the ledger")) },
+  });
+}
