@@ -11,7 +11,6 @@ type LedgerExamples = { readonly [K in LedgerCommand["kind"]]: CommandOf<K> };
 const AT = Date.UTC(2026, 4, 13, 12);
 const by = { userId: "user-1", name: "Ada" };
 const reason = "The payment is above what is left.";
-const { agentId, teamId } = profile;
 const requestId = "request-1";
 
 /** Every command of an agent's actor, with every field that it may have. */
@@ -89,8 +88,8 @@ const closedExample = (transactionId: string): StoredPayment => ({
   revision: 5,
 });
 
-/** Every command of a project's ledger, with every field that it may have, of the payment that is named. */
-export const ledgerExamples = (transactionId: string): LedgerExamples => ({
+/** Every command of a project's ledger, with every field that it may have, on this payment of this agent. */
+export const ledgerExamples = (transactionId: string, { agentId, teamId } = profile): LedgerExamples => ({
   open_account: {
     kind: "open_account",
     agentId: "agent-example",
