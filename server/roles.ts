@@ -305,7 +305,7 @@ async function runService(options: RoleOptions, opened: Opened) {
     drainTimeoutMs: REQUESTS_PART * config.drainSeconds * 1_000,
     clock,
     logger,
-    showsMetrics: (options.probesHttp ?? null) === null,
+    showsDetails: (options.probesHttp ?? null) === null,
     ...(decorateBackends === undefined ? {} : { decorateBackends }),
     ...(passwordCost === undefined ? {} : { passwordCost }),
     ...(clientDocuments === undefined ? {} : { clientDocuments }),

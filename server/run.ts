@@ -235,6 +235,7 @@ function announce({ role, config, urls, engines, probes, setUpLink }: Announceme
   say("\nAgent Spending Control is running.");
   for (const [name, value] of rows) if (value !== null) say(`  ${name.padEnd(12)} ${value}`);
   if (setUpLink !== null) say(`\nSet up: ${setUpLink}`);
+  if (role !== "start") return;
   // The tour exists only in a checkout, not in an installed package.
   const hint = existsSync(builtFile("scripts/demo.ts")) ? "New here? `npm run demo` plays a tour. " : "";
   say(`\n${hint}Stop with Ctrl-C.`);

@@ -53,8 +53,8 @@ export interface ServiceOptions {
   /** Networks from which OAuth clients' documents may be fetched. Set only by tests. */
   readonly clientDocuments?: GuardOptions;
   readonly logger: Logger;
-  /** Whether this port serves `/metrics`. False if metrics have a separate port. */
-  readonly showsMetrics: boolean;
+  /** Whether this port serves `/metrics` and what `/readyz` names. False if probes have a separate port. */
+  readonly showsDetails: boolean;
   /** Wraps the dependencies of handlers. Crash tests block them at a chosen point. */
   readonly decorateBackends?: (backends: Backends) => Backends;
 }

@@ -242,7 +242,7 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
     },
     logger,
     metrics,
-    showsMetrics: options.showsMetrics,
+    showsDetails: options.showsDetails,
     engines: options.engines,
     blockedProjects: () => core.ledgers.blockedProjects(),
     draining: () => draining,

@@ -17,7 +17,6 @@ export async function requireMasterKey(env: NodeJS.ProcessEnv): Promise<MasterKe
 /** Returns the service's master key from the environment or DATA_DIR; null if neither has one. Never creates a key. */
 export async function findMasterKey(env: NodeJS.ProcessEnv): Promise<MasterKey | null> {
   const { dataDir, masterKey: setting } = readConfig(env, "127.0.0.1");
-  const isInFile = (await readIfThere(join(dataDir, MASTER_KEY_FILE_NAME))) !== null;
-  if (setting === null && !isInFile) return null;
+  if (setting === null && (await readIfThere(join(dataDir, MASTER_KEY_FILE_NAME))) === null) return null;
   return loadMasterKey({ setting, embeddedDataDir: dataDir });
 }

@@ -8,8 +8,8 @@ export const PROBES: ReadonlySet<string> = new Set(["/healthz", "/readyz", "/met
 
 export interface ProbeDependencies {
   readonly metrics: Metrics;
-  /** Default: true. */
-  readonly showsMetrics?: boolean;
+  /** Whether metrics, and projects and engines in `/readyz`, are served. Default: true. */
+  readonly showsDetails?: boolean;
   readonly engines: Pick<EngineWatch, "states">;
   readonly blockedProjects: () => readonly BlockedProject[];
   readonly draining: () => boolean;
@@ -27,21 +27,23 @@ export function probes({
   draining,
   engines,
   metrics,
-  showsMetrics = true,
+  showsDetails = true,
 }: ProbeDependencies): Router {
   const router = createRouter({ caseSensitive: true, strict: true });
   router.get("/healthz", (_request, response) => void response.json({ status: "ok" }));
   router.get("/readyz", async (_request, response) => {
     const ready = !draining();
+    response.status(ready ? 200 : 503);
+    if (!showsDetails) return void response.json({ ready });
     const missing = (await engines.states()).flatMap(({ isUp, name }) => (isUp ? [] : [name]));
     const blocked = blockedProjects().slice(0, NAMED_PROJECTS_MAX);
-    response.status(ready ? 200 : 503).json({ ready, missing, blockedProjects: blocked });
+    response.json({ ready, missing, blockedProjects: blocked });
   });
   const { registry } = metrics;
   let collecting: Promise<string> | null = null;
   // Concurrent scrapes share one result: collecting takes some milliseconds and reads MongoDB.
   const text = (): Promise<string> => (collecting ??= registry.metrics().finally(() => (collecting = null)));
-  if (showsMetrics)
+  if (showsDetails)
     router.get("/metrics", async (_request, response) => {
       response.type(registry.contentType).send(await text());
     });

@@ -1,6 +1,7 @@
+import type { Server } from "node:http";
 import { expect } from "chai";
 import express from "express";
-import { probes } from "../../server/http/probes.ts";
+import { type ProbeDependencies, probes } from "../../server/http/probes.ts";
 import { type Engine, EngineWatch } from "../../server/readiness.ts";
 import { Metrics } from "../../src/metrics/metrics.ts";
 import { inTime } from "../support/in-time.ts";
@@ -46,24 +47,34 @@ describe("what is known of the engines", () => {
 });
 
 describe("/readyz", () => {
-  it("fails for the process alone: shared engines and blocked projects are shown", async () => {
-    let isDraining = false;
+  const servers: Server[] = [];
+  afterEach(() => {
+    for (const server of servers.splice(0)) server.close();
+  });
+
+  async function serving(options: Pick<ProbeDependencies, "draining" | "showsDetails">) {
     const app = express().use(
       probes({
         metrics: new Metrics(),
         engines: new EngineWatch([engineOf("MongoDB", () => Promise.reject(new Error("gone")))]),
         blockedProjects: () => [{ projectId: "prj_1", reason: "stale_records" }],
-        draining: () => isDraining,
+        ...options,
       }),
     );
     const server = app.listen(0, "127.0.0.1");
+    servers.push(server);
     await new Promise((resolve) => server.once("listening", resolve));
     const address = server.address();
     if (address === null || typeof address === "string") throw new Error("it listens on no port");
-    const asked = async () => {
+    return async () => {
       const response = await fetch(`http://127.0.0.1:${String(address.port)}/readyz`);
       return [response.status, await response.json()];
     };
+  }
+
+  it("fails for the process alone: shared engines and blocked projects are shown", async () => {
+    let isDraining = false;
+    const asked = await serving({ draining: () => isDraining });
     const shown = {
       missing: ["MongoDB"],
       blockedProjects: [{ projectId: "prj_1", reason: "stale_records" }],
@@ -71,6 +82,10 @@ describe("/readyz", () => {
     expect(await asked()).to.deep.equal([200, { ready: true, ...shown }]);
     isDraining = true;
     expect(await asked()).to.deep.equal([503, { ready: false, ...shown }]);
-    server.close();
+  });
+
+  it("names neither engines nor projects to the public where probes have a port of their own", async () => {
+    const asked = await serving({ draining: () => false, showsDetails: false });
+    expect(await asked()).to.deep.equal([200, { ready: true }]);
   });
 });

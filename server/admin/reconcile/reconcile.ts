@@ -211,7 +211,7 @@ class OrganizationRun {
 /** Throws if no actor answers at all, since then the actors are not what is wrong. */
 function refuseSilence(agents: readonly AgentSources[]): void {
   if (agents.length === 0 || agents.some(({ actor }) => actor !== "silent")) return;
-  throw new AdminError("No actor answers. Check that a worker runs on this task queue.");
+  throw new AdminError("No actor answers. Check that a worker of the current build runs on this task queue.");
 }
 
 function differencesIn(
