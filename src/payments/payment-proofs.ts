@@ -93,7 +93,7 @@ export type ProvenBooks = Pick<
   TransactionDocument,
   "_id" | "organizationId" | "agentId" | "revision" | "status"
 > & {
-  readonly ledgerState: Pick<LedgerState, "books" | "day" | "windowAt">;
+  readonly ledgerState: Pick<LedgerState, "amountMc" | "books" | "day" | "windowAt">;
 };
 
 const booksFacts = ({ _id, agentId, ledgerState, organizationId, revision, status }: ProvenBooks): string =>
@@ -106,6 +106,8 @@ const booksFacts = ({ _id, agentId, ledgerState, organizationId, revision, statu
     status,
     ledgerState.day,
     ledgerState.windowAt?.getTime() ?? null,
+    // Books of a payment charged in full follow from its amount.
+    ledgerState.amountMc,
     JSON.stringify(ledgerState.books),
   ]);
 
