@@ -184,7 +184,7 @@ export async function createCore(options: CoreOptions): Promise<Core> {
   const cardConnections = new CardConnections({ db, sealer, kinds: options.cardIssuers, clock });
   const readySeconds = options.cardReadySeconds;
   const cards = new IssuedCards({ db, clock, accessProofs, connections: cardConnections, readySeconds });
-  const rulings = new PaymentRulings({ accessProofs, clock, collections: collectionsOf(db) });
+  const rulings = new PaymentRulings({ accessProofs, clock, collections: collectionsOf(db), proofs });
   const decisionLog = options.auditsPaymentDecisions === false ? null : auditLog;
   const effectDependencies = decorateEffects({
     rails: observedRails(
