@@ -186,6 +186,25 @@ describe("cards of a connected issuer", function () {
     await becomes(id, { status: "approved", stage: "captured" });
   });
 
+  it("a payment's record moved to another organization in MongoDB opens no card there", async () => {
+    const { id } = await armed();
+    await connect({ publishableKey: "pk_test_of_a_page" });
+    const thief = await newWorld(service);
+    await elevate(thief);
+    const moved = async (of: World) => {
+      const { organizationId } = of.organization;
+      const records = db.collection<TransactionDocument>(COLLECTIONS.transactions);
+      await records.updateOne({ _id: id }, { $set: { organizationId } });
+    };
+    await moved(thief);
+    const asked = { token: thief.token, id };
+    await thief.api.refused("viewCard", 404, "NOT_FOUND", { ...asked, body: { nonce: "n" } });
+    const dispute = { reason: "other", explanation: "Not ours." };
+    await thief.api.refused("disputeTransaction", 404, "NOT_FOUND", { ...asked, body: dispute });
+    await moved(world);
+    await world.api.ok("viewCard", 200, { token: world.token, id, body: {} });
+  });
+
   it("stopped for good, the cards of all that waits are closed", async () => {
     const other = await world.agent();
     const { transaction } = await other.pay({ amountCents: 1_000 });
