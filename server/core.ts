@@ -4,7 +4,7 @@ import type { AuditAppender } from "../src/audit/chain/appender.ts";
 import type { EffectDependencies, PaymentEffects } from "../src/payments/effects.ts";
 import { createPaymentEffects } from "../src/payments/effects.ts";
 import { EventJournal } from "../src/store/journal.ts";
-import { HmacPaymentProofs } from "../src/payments/payment-proofs.ts";
+import { HmacPaymentProofs, type OnForged } from "../src/payments/payment-proofs.ts";
 import { MongoProjections } from "../src/store/projections.ts";
 import type { Retention } from "../src/store/retention.ts";
 import { MongoLedgerRevisions } from "../src/store/ledger-revisions.ts";
@@ -79,6 +79,8 @@ export interface CoreOptions {
   readonly auditLog: AuditAppender;
   /** Keys of the proofs of payments and of decisions on them. */
   readonly paymentMacs: KeyedMacs;
+  /** The same with retired keys, for proofs in records. */
+  readonly recordMacs: KeyedMacs;
   /** Keys of the proofs of records that decide access. */
   readonly accessMacs: KeyedMacs;
   readonly metrics: Metrics;
@@ -157,14 +159,15 @@ export async function createCore(options: CoreOptions): Promise<Core> {
     noticeHeld: mail.noticeHeld,
   });
   const journal = new EventJournal(db, accessProofs, () => webhooks.nudge(), retention.eventDays);
-  const proofs = new HmacPaymentProofs(options.paymentMacs, (what, { agentId }, { request }) => {
+  const onForged: OnForged = (what, { agentId }, { request }) => {
     metrics.forged(what);
     const { transactionId } = request;
     logger.error(
       { agentId, transactionId, what },
       "forged: a command did not come from this service and was rejected",
     );
-  });
+  };
+  const proofs = new HmacPaymentProofs(options.paymentMacs, onForged, options.recordMacs);
   const projections = new MongoProjections(db, journal, proofs, (payment) => metrics.paymentWritten(payment));
   const networkScripts: NetworkScripts = {
     begin: (rail, profile, transactionId, effects) =>
@@ -181,7 +184,7 @@ export async function createCore(options: CoreOptions): Promise<Core> {
   const cardConnections = new CardConnections({ db, sealer, kinds: options.cardIssuers, clock });
   const readySeconds = options.cardReadySeconds;
   const cards = new IssuedCards({ db, clock, accessProofs, connections: cardConnections, readySeconds });
-  const rulings = new PaymentRulings({ accessProofs, clock, collections: collectionsOf(db) });
+  const rulings = new PaymentRulings({ accessProofs, clock, collections: collectionsOf(db), proofs });
   const decisionLog = options.auditsPaymentDecisions === false ? null : auditLog;
   const effectDependencies = decorateEffects({
     rails: observedRails(

@@ -34,6 +34,7 @@ import { TemporalCalls } from "../src/actors/calls.ts";
 import { DeliveryKeyFiles } from "../src/agents/key-deliveries/delivery-keys.ts";
 import { TemporalDeliveryKeys } from "../src/actors/delivery-keys.ts";
 import { loadMasterKey } from "../src/secrets/load-master-key.ts";
+import { KeyedMacs } from "../src/secrets/keyed-macs.ts";
 import { Sealer } from "../src/secrets/sealer.ts";
 import { verifyMasterKey } from "../src/secrets/verify-master-key.ts";
 import type { Backends, ServiceOptions } from "./service-options.ts";
@@ -151,6 +152,7 @@ export async function startRoles(options: RoleOptions): Promise<RunningRoles> {
     deliveryKeys,
     auditLog,
     paymentMacs: masterKey.macs("payment-proofs"),
+    recordMacs: new KeyedMacs(masterKey.deriveKeys("payment-proofs")),
     accessMacs: masterKey.macs("access-proofs"),
     metrics,
     sealer: new Sealer(masterKey),

@@ -250,8 +250,8 @@ const decisions: readonly LedgerMutant[] = [
       before(({ keys }, command) => {
         if (command.kind !== "pay") return;
         for (const ofAgent of keys.byAgent.values()) {
-          for (const [keyHash, [closedAs, createdAt]] of ofAgent)
-            ofAgent.set(keyHash, [closedAs, createdAt, null]);
+          for (const [keyHash, [closedAs, createdAt, , revision]] of ofAgent)
+            ofAgent.set(keyHash, [closedAs, createdAt, null, revision]);
         }
       }),
   },

@@ -1,5 +1,5 @@
 import pLimit from "p-limit";
-import type { ApprovalDocument } from "../../src/store/documents.ts";
+import { type ApprovalDocument, profileOf } from "../../src/store/documents.ts";
 import type { PersonsDecision } from "../../src/payments/payment-proofs.ts";
 import { agentIn } from "../../src/contract/primitives.ts";
 import type { InputOf, OutputOf } from "../../src/contract/types.ts";
@@ -57,7 +57,7 @@ type BatchedResult = DeepReadonly<OutputOf<typeof operations.decideApprovals>["r
 type ListQuery = InputOf<typeof operations.listPendingApprovals>["query"];
 
 export function approvalHandlers(dependencies: HandlerDependencies): ApprovalHandlers {
-  const { collections, lists, ledgers, logger, payments, proofs } = dependencies;
+  const { agentProofs, collections, lists, ledgers, logger, payments, proofs } = dependencies;
 
   async function list(
     state: ApprovalDocument["state"],
@@ -87,6 +87,15 @@ export function approvalHandlers(dependencies: HandlerDependencies): ApprovalHan
     collections.approvals.findOne({ _id: id, organizationId: principal.organizationId });
 
   /**
+   * Returns the approval's agent if the caller may decide on its payments. The agent's own record proves its place: the
+   * approval's, changed in MongoDB, must widen no binding and evade no restriction.
+   */
+  async function agentOf(approval: ApprovalDocument | null, principal: SessionPrincipal) {
+    const agent = approval && (await collections.agents.findOne({ _id: approval.agentId }));
+    return inside(agentProofs.genuine(agent), principal, (found) => found);
+  }
+
+  /**
    * Submits a person's decision to the project's ledger, which alone decides whether it came in time. `begin` is called
    * first, once there is something to decide.
    */
@@ -96,11 +105,12 @@ export function approvalHandlers(dependencies: HandlerDependencies): ApprovalHan
     decision: PersonsDecision,
     begin: () => Promise<void>,
   ): Promise<Result<Taken>> {
-    const found = inside(await find(id, principal), principal, (approval) => approval);
-    if (!found.ok) return found;
-    const { value: approval } = found;
+    const approval = await find(id, principal);
+    const agent = await agentOf(approval, principal);
+    if (!agent.ok) return agent;
+    if (approval === null) return refused(refusal("NOT_FOUND"));
     if (approval.state === "completed") return refused(alreadyResolved(approval));
-    const profile = profileOfApproval(approval);
+    const profile = { ...profileOf(agent.value), name: approval.agentName };
     const proof = proofs.ofDecision(profile, shownOrderOf(approval), decision);
     await begin();
     const { reply, ...answered } = await submit(profile, approval, commandOf(approval, decision, proof));
@@ -120,7 +130,7 @@ export function approvalHandlers(dependencies: HandlerDependencies): ApprovalHan
     for (let submission = 0; submission < SUBMISSIONS_MAX; submission += 1) {
       // Each submission needs its own request id, since the ledger answers a known id with its earlier reply.
       const command = { ...decided, ...(await restrictionsOn(profile, decided)), requestId: newUuid() };
-      const answer = await ledgers.submitUnrecorded(approval, command, { texts: approval });
+      const answer = await ledgers.submitUnrecorded(profile, command, { texts: approval });
       if (answer.reply.kind !== "stale_rules") return answer;
       payments.rulings.forget(profile);
     }
@@ -282,11 +292,3 @@ function commandOf(
   if (resolution === "approved") return { kind: "approve", ...decided };
   return { kind: "deny", ...decided, feedback: feedback ?? "" };
 }
-
-const profileOfApproval = (approval: ApprovalDocument): AgentProfile => ({
-  organizationId: approval.organizationId,
-  projectId: approval.projectId,
-  teamId: approval.teamId,
-  agentId: approval.agentId,
-  name: approval.agentName,
-});

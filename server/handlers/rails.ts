@@ -10,8 +10,10 @@ import {
 } from "../../src/payments/card-issuer.ts";
 import type { CardConnection, CardConnectionDocument } from "../../src/rails/card/connections.ts";
 import { CHECK_CENTS } from "../../src/rails/card/inbound.ts";
+import type { OwnCard } from "../../src/rails/card/issued.ts";
 import { CHECK_PREFIX } from "../../src/rails/card/places.ts";
 import { railModesOf } from "../../src/rails/rails.ts";
+import type { TransactionDocument } from "../../src/store/documents.ts";
 import { transactionView } from "../../src/views/views.ts";
 import type { HandlerDependencies } from "./dependencies.ts";
 import type { Handlers } from "./types.ts";
@@ -72,6 +74,15 @@ export function railHandlers(dependencies: HandlerDependencies): RailHandlers {
   async function connected(organizationId: string, issuer: string): Promise<CardConnection | null> {
     const found = await connections.fresh(organizationId);
     return found?.record.issuer === issuer ? found : null;
+  }
+
+  /**
+   * Returns a payment's card; null if it has none. The card's own record proves the organization: the payment's, changed
+   * in MongoDB, must not open another organization's card.
+   */
+  async function cardOf({ _id, organizationId }: TransactionDocument): Promise<OwnCard | null> {
+    const own = await cards.ownCard(_id);
+    return own?.card.organizationOfCard === organizationId ? own : null;
   }
 
   /** Removes a connection, unless it is refused: a card whose connection is gone could be neither read nor closed. */
@@ -190,8 +201,8 @@ export function railHandlers(dependencies: HandlerDependencies): RailHandlers {
       }
     },
 
-    async viewCard({ body: { nonce }, params: { id } }, { audit }) {
-      const own = await cards.ownCard(id);
+    async viewCard({ body: { nonce } }, { audit, target }) {
+      const own = await cardOf(target);
       if (own === null || own.card.cardRef === null) return refused(NO_CARD);
       const { cardRef } = own.card;
       const { account, issuer, record } = own.connection;
@@ -208,11 +219,8 @@ export function railHandlers(dependencies: HandlerDependencies): RailHandlers {
       return ok({ body: { card: { ...script, ephemeralKey, expiresAt: expiresAt.toISOString() } } });
     },
 
-    async disputeTransaction(
-      { body: { amountCents, explanation, reason }, params: { id } },
-      { audit, target },
-    ) {
-      const own = await cards.ownCard(id);
+    async disputeTransaction({ body: { amountCents, explanation, reason } }, { audit, target }) {
+      const own = await cardOf(target);
       if (own === null || own.card.cardRef === null) return refused(NO_CARD);
       const after = { reason, amountCents: amountCents ?? target.amountCents };
       await audit.begin({ before: null, after });

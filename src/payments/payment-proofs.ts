@@ -2,6 +2,7 @@ import type { Payment, PaymentRequest, Resolver } from "../domain/ledger/payment
 import type { AgentRef } from "../domain/agent/state.ts";
 import type { KeyedMacs } from "../secrets/keyed-macs.ts";
 import type { LedgerState, TransactionDocument } from "../store/documents.ts";
+import { paymentIn } from "../store/payment-records.ts";
 import type { PaymentProofs } from "./ports.ts";
 
 /** Fields covered by the proof: those that move money, and the ids that make it happen once. */
@@ -35,14 +36,17 @@ export type OnForged = PaymentProofs["onForged"];
  */
 export class HmacPaymentProofs implements PaymentProofs {
   readonly #macs: KeyedMacs;
+  readonly #macsOfRecords: KeyedMacs;
   /**
    * Requests with a verified proof, and their payer. Each is checked before every effect, and requests never change.
    */
   readonly #accepted = new WeakMap<PaymentRequest, string>();
   readonly onForged: OnForged;
 
-  constructor(macs: KeyedMacs, onForged: OnForged) {
+  /** `macsOfRecords` also verify under retired keys: networks report on payments of their time for months. */
+  constructor(macs: KeyedMacs, onForged: OnForged, macsOfRecords: KeyedMacs = macs) {
     this.#macs = macs;
+    this.#macsOfRecords = macsOfRecords;
     this.onForged = onForged;
   }
 
@@ -62,19 +66,31 @@ export class HmacPaymentProofs implements PaymentProofs {
   }
 
   areBooksGenuine(record: ProvenBooks & { readonly ledgerState: Pick<LedgerState, "booksProof"> }): boolean {
-    return this.#macs.isMac(booksFacts(record), record.ledgerState.booksProof);
+    return this.#macsOfRecords.isMac(booksFacts(record), record.ledgerState.booksProof);
   }
 
-  isAccepted(payer: AgentRef, { request }: Pick<Payment, "request">): boolean {
+  /** Whether the service wrote of a charged payment who paid whom, and that it was charged. */
+  isChargeGenuine(record: TransactionDocument): boolean {
+    const { request } = paymentIn(record, null);
+    return (
+      this.#macsOfRecords.isMac(orderFacts(record, request), request.proof) && this.areBooksGenuine(record)
+    );
+  }
+
+  isAccepted(payer: AgentRef, payment: JudgedPayment): boolean {
+    const { request } = payment;
     const { agentId, organizationId } = payer;
     const whose = `${organizationId} ${agentId}`;
     if (this.#accepted.get(request) === whose) return true;
-    const isAccepted = this.#macs.isMac(orderFacts(payer, request), request.proof);
+    const facts = orderFacts(payer, request);
+    if (isOnlyBooked(payment)) return this.#macsOfRecords.isMac(facts, request.proof);
+    const isAccepted = this.#macs.isMac(facts, request.proof);
     if (isAccepted) this.#accepted.set(request, whose);
     return isAccepted;
   }
 
-  isResolvedAsNamed(payer: AgentRef, { approval, request }: Payment): boolean {
+  isResolvedAsNamed(payer: AgentRef, payment: Payment): boolean {
+    const { approval, request } = payment;
     if (approval === null) return true;
     const { feedback, proof = "", resolution } = approval;
     // A history written from outside may lack even the field.
@@ -84,16 +100,23 @@ export class HmacPaymentProofs implements PaymentProofs {
     if (by === null || by === undefined)
       return resolution === null || resolution === "denied" || resolution === "expired";
     const decision = { resolution: resolution === "denied" ? "denied" : "approved", by, feedback } as const;
-    return this.#macs.isMac(decisionFacts(payer, request, decision), proof);
+    const macs = isOnlyBooked(payment) ? this.#macsOfRecords : this.#macs;
+    return macs.isMac(decisionFacts(payer, request, decision), proof);
   }
 }
+
+type JudgedPayment = Pick<Payment, "books" | "phase" | "request">;
+
+/** Whether a network has charged the payment: nothing is sent for it any more, and its reports are booked. */
+const isOnlyBooked = ({ books, phase }: Omit<JudgedPayment, "request">): boolean =>
+  books !== null && (phase === "following" || phase === "done");
 
 /** Fields of a recorded payment by which its books decide about money. */
 export type ProvenBooks = Pick<
   TransactionDocument,
   "_id" | "organizationId" | "agentId" | "revision" | "status"
 > & {
-  readonly ledgerState: Pick<LedgerState, "books" | "day" | "windowAt">;
+  readonly ledgerState: Pick<LedgerState, "amountMc" | "books" | "day" | "windowAt">;
 };
 
 const booksFacts = ({ _id, agentId, ledgerState, organizationId, revision, status }: ProvenBooks): string =>
@@ -106,6 +129,8 @@ const booksFacts = ({ _id, agentId, ledgerState, organizationId, revision, statu
     status,
     ledgerState.day,
     ledgerState.windowAt?.getTime() ?? null,
+    // Books of a payment charged in full follow from its amount.
+    ledgerState.amountMc,
     JSON.stringify(ledgerState.books),
   ]);
 

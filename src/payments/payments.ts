@@ -61,7 +61,7 @@ export interface PaymentDependencies {
   readonly effects: PaymentEffects;
   readonly rails: Rails;
   readonly actors: Pick<TemporalActors, "settled">;
-  readonly proofs: Pick<HmacPaymentProofs, "ofOrder">;
+  readonly proofs: Pick<HmacPaymentProofs, "isChargeGenuine" | "ofOrder">;
   readonly approvalWindowSeconds: number;
   readonly clock: () => Date;
   readonly logger: Logger;

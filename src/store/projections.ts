@@ -120,10 +120,7 @@ export class MongoProjections implements Projections {
   }
 
   async writePayment(profile: AgentProfile, payment: Payment): Promise<void> {
-    const unproven = transactionDocument(profile, payment);
-    const booksProof = payment.books === null ? null : this.#proofs.ofBooks(unproven);
-    const ledgerState = { ...unproven.ledgerState, booksProof };
-    const transaction = { ...unproven, ledgerState, recordedAt: new Date() };
+    const transaction = { ...provenRecord(this.#proofs, profile, payment), recordedAt: new Date() };
     const approval = approvalRecord(profile, payment);
     const isWritten = await this.#writeNewest(transaction, () =>
       approval === null
@@ -253,8 +250,13 @@ export async function overwriteCap(
 }
 
 /** Likewise for the records of a payment. */
-export async function overwritePayment(db: Db, profile: AgentProfile, payment: Payment): Promise<boolean> {
-  const transaction = transactionDocument(profile, payment);
+export async function overwritePayment(
+  db: Db,
+  proofs: Pick<BookProofs, "ofBooks">,
+  profile: AgentProfile,
+  payment: Payment,
+): Promise<boolean> {
+  const transaction = provenRecord(proofs, profile, payment);
   const approval = approvalRecord(profile, payment);
   if (approval !== null) {
     const heldWrites = new HeldPaymentWriter(db);
@@ -271,6 +273,17 @@ export async function overwritePayment(db: Db, profile: AgentProfile, payment: P
     if (isDuplicateKey(error)) return false;
     throw error;
   }
+}
+
+/** Returns a payment's record with the proof of its books. */
+function provenRecord(
+  proofs: Pick<BookProofs, "ofBooks">,
+  profile: AgentProfile,
+  payment: Payment,
+): TransactionDocument {
+  const record = transactionDocument(profile, payment);
+  if (payment.books === null) return record;
+  return { ...record, ledgerState: { ...record.ledgerState, booksProof: proofs.ofBooks(record) } };
 }
 
 /** Returns an approval's record, with the current time as `closedAt` if its payment has ended. */

@@ -1,10 +1,12 @@
 import { expect } from "chai";
+import { type ApprovalDocument, COLLECTIONS } from "../../src/store/documents.ts";
 import { onceReachable } from "../support/api.ts";
 import { atOnce, expectDoneOnce, expectOnce } from "../support/at-once.ts";
 import { expectBooksAgree } from "../support/books.ts";
 import { finalPayment } from "../support/chain.ts";
+import { restricting } from "../support/restrictions.ts";
 import { shortOrSoak } from "../support/soak.ts";
-import { newWorld, tally, type TestAgent, times, type World } from "../support/world.ts";
+import { elevate, newWorld, tally, type TestAgent, times, type World } from "../support/world.ts";
 
 const APPROVAL_OF_NOBODY = `apr_${"0".repeat(26)}`;
 
@@ -189,6 +191,28 @@ describe("approvals over HTTP", () => {
     expect((await world.api.ok("listPendingApprovals", 200, { token: world.token, query })).approvals)
       .to.have //
       .lengthOf(1);
+  });
+
+  it("one moved to another team in MongoDB evades no restriction of its agent's own team", async () => {
+    const { token } = world;
+    const [own, lax] = await Promise.all(
+      ["Own", "Lax"].map(async (name) => {
+        const { team } = await world.api.ok("createTeam", 201, { token, body: { name } });
+        return team.id;
+      }),
+    );
+    const agent = await asksAlways({ teamId: own });
+    const { approvalId, transactionId } = await agent.hold();
+    const restrict = (id = "", ...restricted: Parameters<typeof restricting>) =>
+      world.api.ok("setTeamRestrictions", 200, { token, id, body: restricting(...restricted) });
+    await elevate(world);
+    await restrict(own, { rails: { only: ["wallet"] } });
+    for (const version of [1, 2]) await restrict(lax, {}, version);
+    const approvals = world.service.db.collection<ApprovalDocument>(COLLECTIONS.approvals);
+    await approvals.updateOne({ _id: approvalId }, { $set: { teamId: lax ?? "" } });
+    const { approval } = await world.api.ok("approveApproval", 200, approve(approvalId));
+    expect(approval.resolution).to.equal("failed");
+    expect((await payment(agent, transactionId)).transaction.denialCode).to.equal("RAIL_NOT_ALLOWED");
   });
 
   it("several approvals of one held payment at once have one effect", async () => {

@@ -136,7 +136,7 @@ describe("commands that this service never made", () => {
 
   const malformed = [{ index: 0, why: "malformed" }];
   const { agentId } = profile;
-  const { approve, change_policy, pay, replace_team } = ledgerExamples("txn_1");
+  const { approve, book, change_policy, pay, replace_team } = ledgerExamples("txn_1");
 
   const rows: readonly [string, unknown][] = [
     ["an approval without a name", { ...approve, by: null }],
@@ -154,6 +154,10 @@ describe("commands that this service never made", () => {
     ],
     ["a payment that is kept for ever", { ...pay, approvalWindowSeconds: 1e15 }],
     ["a payment with more than there is room for", { ...pay, request: { ...pay.request, more: "x" } }],
+    [
+      "a closed payment that holds money, which it would release",
+      { ...book, closed: { ...book.closed, status: "pending", books: null } },
+    ],
     ["a policy with an unknown limit", { ...change_policy, patch: { limit: 1 } }],
     ["a policy without a budget", { ...change_policy, patch: { budgetCents: null } }],
     ["a cap below nothing", { ...replace_team, capCents: -1 }],

@@ -1,4 +1,4 @@
-import { prove, TEST_ACCESS_PROOFS } from "../support/access-proofs.ts";
+import { prove, TEST_ACCESS_PROOFS, TEST_PAYMENT_PROOFS } from "../support/access-proofs.ts";
 import { contentHash } from "../../src/lib/ids.ts";
 import { randomUUID } from "node:crypto";
 import { join } from "node:path";
@@ -106,6 +106,7 @@ describe("where records are read", () => {
       await prove(database.db, "teamRules");
       const rulings = new PaymentRulings({
         accessProofs: TEST_ACCESS_PROOFS,
+        proofs: TEST_PAYMENT_PROOFS,
         collections: { ruled, transactions },
         clock: () => new Date(),
       });

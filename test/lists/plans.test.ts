@@ -1,4 +1,4 @@
-import { TEST_ACCESS_PROOFS } from "../support/access-proofs.ts";
+import { TEST_ACCESS_PROOFS, TEST_PAYMENT_PROOFS } from "../support/access-proofs.ts";
 import { randomUUID } from "node:crypto";
 import { expect } from "chai";
 import type { Collection, Document, OptionalUnlessRequiredId } from "mongodb";
@@ -10,7 +10,14 @@ import { collectionsOf } from "../../src/store/collections.ts";
 import { PaymentRulings } from "../../src/payments/rules/payment-rules.ts";
 import type { OperationId } from "../../src/contract/registry.ts";
 import { ORGANIZATION_SCOPES } from "../../src/contract/types.ts";
-import { approvalOf, boundKeys, type Placed, populate, transactionOf } from "../support/payments-in-place.ts";
+import {
+  approvalOf,
+  boundKeys,
+  type Placed,
+  populate,
+  proven,
+  transactionOf,
+} from "../support/payments-in-place.ts";
 import { startTestService, type TestService } from "../support/service.ts";
 import { shortOrSoak, someOrAll } from "../support/soak.ts";
 import { newWorld, type World } from "../support/world.ts";
@@ -210,10 +217,10 @@ describe(`lists and rules among ${ROWS.toLocaleString("en")} records of each kin
     const [shop, sought] = [{ recipient: "Shop", comparedRecipient: "shop" }, { amountCents: 7 }];
     await seed(collectionsOf(service.db).transactions, (index) => {
       const fields = { ...shop, ...sought, createdAt: madeAt(index) };
-      if (index === ROWS - 1) return transactionOf(organizationId, agent, fields);
+      if (index === ROWS - 1) return proven(transactionOf(organizationId, agent, fields));
       // Of the one agent all like it were denied, of the other's no other amount is alike.
       if (index % 2 === 0) return transactionOf(organizationId, agent, { ...fields, status: "denied" });
-      return transactionOf(organizationId, other, { ...fields, amountCents: 100 + index });
+      return proven(transactionOf(organizationId, other, { ...fields, amountCents: 100 + index }));
     });
     const rules = [
       { type: "new_recipient", params: {} },
@@ -223,6 +230,7 @@ describe(`lists and rules among ${ROWS.toLocaleString("en")} records of each kin
     await world.api.ok("setProjectApprovalRules", 200, set);
     const rulings = new PaymentRulings({
       accessProofs: TEST_ACCESS_PROOFS,
+      proofs: TEST_PAYMENT_PROOFS,
       collections: collectionsOf(service.db),
       clock: () => new Date(),
     });

@@ -118,6 +118,7 @@ describe("a held payment's two records", () => {
     const other = await transactions.findOne({ _id: second.request.transactionId });
     for (const $set of [
       { "ledgerState.books.bookings.0.capturedMc": 1e12 },
+      { "ledgerState.amountMc": 1e12 },
       {
         "ledgerState.books": other?.ledgerState.books,
         "ledgerState.booksProof": other?.ledgerState.booksProof,

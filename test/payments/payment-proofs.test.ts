@@ -1,7 +1,10 @@
 import { createSecretKey, randomBytes } from "node:crypto";
 import { expect } from "chai";
+import { paymentIn } from "../../src/store/payment-records.ts";
+import { transactionOf } from "../support/payments-in-place.ts";
 import type { PaymentRequest } from "../../src/domain/ledger/payment.ts";
 import { KeyedMacs } from "../../src/secrets/keyed-macs.ts";
+import { NO_BOOKS } from "../../src/domain/ledger/books.ts";
 import { decidedPayment } from "../../src/domain/ledger/pay.ts";
 import {
   type OrderRequest,
@@ -101,5 +104,22 @@ describe("proofs of payments and of decisions on them", () => {
       proofs.ofOrder(PAYER, ORDER),
     ];
     expect(new Set(all).size).to.equal(all.length);
+  });
+
+  it("a record and reports of a retired key's time count, and no payment is made on its proof", () => {
+    const [old, inUse] = [randomMacs(), randomMacs()];
+    const [before, now] = [
+      new HmacPaymentProofs(old, () => undefined),
+      new HmacPaymentProofs(inUse, () => undefined, old),
+    ];
+    const place = { agentId: PAYER.agentId, projectId: "project", teamId: "team" };
+    const record = transactionOf(PAYER.organizationId, place);
+    const { request } = paymentIn(record, null);
+    const proof = before.ofOrder(PAYER, request);
+    const ledgerState = { ...record.ledgerState, proof, booksProof: before.ofBooks(record) };
+    expect(now.isChargeGenuine({ ...record, ledgerState })).to.equal(true);
+    const unsent = paymentOf({ ...request, proof });
+    expect(now.isAccepted(PAYER, unsent)).to.equal(false);
+    expect(now.isAccepted(PAYER, { ...unsent, books: NO_BOOKS, phase: "done" }), "a report").to.equal(true);
   });
 });

@@ -1,4 +1,4 @@
-import { TEST_ACCESS_PROOFS } from "../support/access-proofs.ts";
+import { TEST_ACCESS_PROOFS, TEST_PAYMENT_PROOFS } from "../support/access-proofs.ts";
 import { RECIPIENT_INDEX } from "../../src/store/projections.ts";
 import { randomUUID } from "node:crypto";
 import { expect } from "chai";
@@ -10,6 +10,7 @@ import { fingerprint, PaymentRulings } from "../../src/payments/rules/payment-ru
 import type { AgentProfile } from "../../src/domain/agent/state.ts";
 import type { TransactionStatus } from "../../src/domain/ledger/payment.ts";
 import type { PaymentRules } from "../../src/domain/rules/checks.ts";
+import { proven, transactionOf } from "../support/payments-in-place.ts";
 import { newWorld, type World } from "../support/world.ts";
 
 const NOON = Date.UTC(2026, 4, 13, 12);
@@ -24,6 +25,7 @@ describe("what rules look up among an agent's records", () => {
     const collections = collectionsOf(world.service.db);
     rulings = new PaymentRulings({
       accessProofs: TEST_ACCESS_PROOFS,
+      proofs: TEST_PAYMENT_PROOFS,
       collections,
       clock: () => new Date(NOON),
     });
@@ -121,6 +123,38 @@ describe("what rules look up among an agent's records", () => {
     const none = await judgingMs({ ...agent, ...free.organization });
     const largest = await judgingMs({ ...agent, organizationId, projectId, teamId });
     expect(largest, `of ${none} ms without rules`).to.be.below(10 * none + 2);
+  });
+
+  it("no recipient is known by a record that was made or changed in MongoDB alone", async () => {
+    const { api, organization, token } = await newWorld();
+    const { organizationId, projectId, teamId } = organization;
+    const body = { rules: [{ type: "new_recipient", params: {} }], version: 1 };
+    await api.ok("setTeamApprovalRules", 200, { token, id: teamId, body });
+    const shop = { recipient: "Shop", comparedRecipient: "shop" };
+    const made = (agentId: string, fields: Partial<TransactionDocument> = {}) =>
+      transactionOf(organizationId, { agentId, projectId, teamId }, { ...shop, ...fields });
+    const records: readonly [what: string, isNew: boolean, (agentId: string) => TransactionDocument][] = [
+      ["as it was written", false, (agentId) => proven(made(agentId))],
+      ["made", true, (agentId) => made(agentId)],
+      [
+        "of another payee",
+        true,
+        (agentId) => ({ ...proven(made(agentId, { recipient: "Other" })), ...shop }),
+      ],
+      ["of another agent", true, (agentId) => ({ ...proven(made(randomUUID())), agentId })],
+      [
+        "not paid",
+        true,
+        (agentId) => ({ ...proven(made(agentId, { status: "denied" })), status: "approved" }),
+      ],
+    ];
+    const { transactions } = collectionsOf(world.service.db);
+    for (const [what, isNew, recordOf] of records) {
+      const agentId = randomUUID();
+      await transactions.insertOne(recordOf(agentId));
+      const { rules } = await rulings.of({ ...organization, agentId, name: "Agent" }, payment);
+      expect(rules !== undefined, what).to.equal(isNew);
+    }
   });
 
   it("each replacement of rules is found once those before it are forgotten", async () => {

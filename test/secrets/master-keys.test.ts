@@ -116,6 +116,8 @@ const KINDS: readonly Kind[] = [
     isKnown: (by, proof) =>
       new HmacPaymentProofs(by.macs("payment-proofs"), () => undefined).isAccepted(PAYER, {
         request: { ...ORDER, payloadHash: "payload", fingerprint: "like", proof },
+        books: null,
+        phase: "sending",
       }),
   },
   {

@@ -5,6 +5,8 @@ import { amountsOf } from "../../src/domain/ledger/amounts.ts";
 import { mcOf } from "../../src/domain/money.ts";
 import { randomUUID } from "node:crypto";
 import type { ApprovalDocument, TransactionDocument } from "../../src/store/documents.ts";
+import { paymentIn } from "../../src/store/payment-records.ts";
+import { TEST_PAYMENT_PROOFS } from "./access-proofs.ts";
 import { searchWords } from "../../src/domain/search-words.ts";
 import { newId } from "../../src/lib/ids.ts";
 import { organizationKey, type Scope, type TestOrganizationKey, type World } from "./world.ts";
@@ -112,6 +114,13 @@ export const transactionOf = (
     ...fields,
   };
 };
+
+/** The record as a service of tests proves it. */
+export function proven(record: TransactionDocument): TransactionDocument {
+  const proof = TEST_PAYMENT_PROOFS.ofOrder(record, paymentIn(record, null).request);
+  const booksProof = record.ledgerState.books === null ? null : TEST_PAYMENT_PROOFS.ofBooks(record);
+  return { ...record, ledgerState: { ...record.ledgerState, proof, booksProof } };
+}
 
 /** The same for a request for approval. */
 export const approvalOf = (

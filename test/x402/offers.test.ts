@@ -99,6 +99,14 @@ describe("offers of shops that ask for payment", () => {
     expect(chosen(answer({}))).to.deep.equal({ kind: "none", reasons: [] });
   });
 
+  it("a shop's challenge made of spaces occupies the process for no noticeable time", () => {
+    const spaces = " ".repeat(7_900);
+    const header = `Payment id="1"${spaces}realm${spaces}!`;
+    const before = process.cpuUsage();
+    expect(chosen(answer({ "www-authenticate": header })).kind).to.equal("none");
+    expect(process.cpuUsage(before).user).to.be.below(50_000);
+  });
+
   it("the cheapest payable offer is taken, and a price above the maximum is told", () => {
     const [dear, cheap, foreign] = ["90000", "2000", "1"].map((amount, at) =>
       requirement(facts, { amount, ...(at === 2 ? { network: "eip155:1" } : {}) }),

@@ -205,7 +205,7 @@ function compareOpen(
     const record = recorded.get(transactionId) ?? null;
     const payment = wholeOf(each.payment, [record, texts.get(transactionId)], profile, proofs);
     if (payment === null) return [lostTexts(transactionId)];
-    const expected = transactionDocument(profile, payment);
+    const expected = withProofOf(record, transactionDocument(profile, payment), proofs);
     const found = compareRevised("payment", each, expected, record, PAYMENT_FIELDS);
     const approval = approvalDocument(profile, payment);
     // An approval's record is written with its payment's. If only the approval's is missing, it was removed.
@@ -224,6 +224,21 @@ function compareOpen(
       one.advice === ADVICE.repair ? { ...one, repair } : one,
     );
   });
+}
+
+/**
+ * Returns the expected record with the proof of its books: the actual record's if that is valid, since it may have been
+ * made with an older master key.
+ */
+function withProofOf(
+  record: TransactionDocument | null,
+  expected: TransactionDocument,
+  proofs: RecordProofs | null,
+): TransactionDocument {
+  if (record === null || expected.ledgerState.books === null) return expected;
+  const isGenuine = proofs === null || proofs.areBooksGenuine(record);
+  const booksProof = isGenuine ? record.ledgerState.booksProof : proofs.ofBooks(expected);
+  return { ...expected, ledgerState: { ...expected.ledgerState, booksProof } };
 }
 
 const lostTexts = (id: string): Found => ({

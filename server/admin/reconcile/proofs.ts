@@ -52,6 +52,14 @@ export class RecordProofs {
     return this.#payments.isAccepted(payer, payment);
   }
 
+  ofBooks(record: TransactionDocument): string {
+    return this.#payments.ofBooks(record);
+  }
+
+  areBooksGenuine(record: TransactionDocument): boolean {
+    return this.#payments.areBooksGenuine(record);
+  }
+
   /** Verifies a payment's request, idempotency key and purpose, and the person who decided on it. */
   comparePayment(record: TransactionDocument, approval: ApprovalDocument | null): Found[] {
     const payment = paymentIn(record, approval);
@@ -74,7 +82,7 @@ export class RecordProofs {
               what: "the agent's order",
             },
           ];
-    const areBooksChanged = record.ledgerState.books !== null && !this.#payments.areBooksGenuine(record);
+    const areBooksChanged = record.ledgerState.books !== null && !this.areBooksGenuine(record);
     const books: Found[] = areBooksChanged
       ? [
           {

@@ -83,8 +83,9 @@ export async function reconcileOn(
   for (const id of organizationId === null ? all : [organizationId]) {
     const run = new OrganizationRun(reader, proofs, id, options);
     const found = await run.all();
-    if (masterKey === null || !options.repair) results.push(found);
-    else results.push(await repaired({ db: connections.db, masterKey, organizationId: id }, run, found));
+    if (masterKey === null || proofs === null || !options.repair) results.push(found);
+    else
+      results.push(await repaired({ db: connections.db, masterKey, proofs, organizationId: id }, run, found));
   }
   const sum = (count: (result: OrganizationResult) => number): number =>
     results.reduce((total, result) => total + count(result), 0);
@@ -108,6 +109,7 @@ type OrganizationResult = Omit<Reconciled, "organizations">;
 interface RepairedIn {
   readonly db: Db;
   readonly masterKey: MasterKey;
+  readonly proofs: RecordProofs;
   readonly organizationId: string;
 }
 
@@ -127,11 +129,11 @@ async function masterKeyFor(
 
 /** Repairs, then compares again what could not be repaired, since that may have been a consequence. */
 async function repaired(
-  { db, masterKey, organizationId }: RepairedIn,
+  { db, masterKey, organizationId, proofs }: RepairedIn,
   run: OrganizationRun,
   found: OrganizationResult,
 ): Promise<OrganizationResult> {
-  const outcome = await repairAll(db, found.differences);
+  const outcome = await repairAll(db, proofs, found.differences);
   await recordRepairs(db, masterKey, organizationId, outcome.repaired);
   const left = outcome.repaired.length === 0 ? outcome.left : await run.certain(outcome.left);
   return { ...found, ...outcome, left };

@@ -1,5 +1,10 @@
 import type { Db } from "mongodb";
-import { overwriteAgent, overwriteCap, overwritePayment } from "../../../src/store/projections.ts";
+import {
+  type BookProofs,
+  overwriteAgent,
+  overwriteCap,
+  overwritePayment,
+} from "../../../src/store/projections.ts";
 import { collectionsOf } from "../../../src/store/collections.ts";
 import type { MasterKey } from "../../../src/secrets/master-key.ts";
 import { recordCommand } from "../record-command.ts";
@@ -16,6 +21,7 @@ export interface Repaired {
  */
 export async function repairAll(
   db: Db,
+  proofs: Pick<BookProofs, "ofBooks">,
   differences: readonly Difference[],
 ): Promise<{ readonly repaired: readonly Repaired[]; readonly left: readonly Difference[] }> {
   const outcomes = new Map<string, boolean>();
@@ -31,7 +37,7 @@ export async function repairAll(
     const name = `${id} ${did}`;
     let isDone = outcomes.get(name);
     if (isDone === undefined) {
-      isDone = await write(db, repair);
+      isDone = await write(db, proofs, repair);
       outcomes.set(name, isDone);
       if (isDone) repaired.push({ id, did });
     }
@@ -84,13 +90,13 @@ function naming(repair: Repair): readonly [id: string, did: string] {
   }
 }
 
-function write(db: Db, repair: Repair): Promise<boolean> {
+function write(db: Db, proofs: Pick<BookProofs, "ofBooks">, repair: Repair): Promise<boolean> {
   switch (repair.kind) {
     case "agent_record":
       return overwriteAgent(collectionsOf(db).agents, repair.agent, repair.account);
     case "cap":
       return overwriteCap(db, repair.projectId, repair.recorded);
     case "payment_records":
-      return overwritePayment(db, repair.profile, repair.payment);
+      return overwritePayment(db, proofs, repair.profile, repair.payment);
   }
 }

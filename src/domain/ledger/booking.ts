@@ -68,7 +68,10 @@ type Found =
   | { readonly kind: "found"; readonly payment: StoredPayment; readonly isClosed: boolean }
   | Extract<LedgerReply, { kind: "records_check_required" }>;
 
-/** Returns the open payment, or the closed one from its record if that was read after the payment was last closed. */
+/**
+ * Returns the open payment, or the closed one from its record if that was read after the payment was last closed. A
+ * record from an older backup is behind what was booked before it was lost, and would have that booked twice.
+ */
 function openOrClosed(
   { ledger: { keys } }: Draft,
   account: Account,
@@ -78,8 +81,8 @@ function openOrClosed(
   if (payment !== undefined) return { kind: "found", payment, isClosed: false };
   const known =
     closed === undefined ? undefined : keys.byAgent.get(account.agentId)?.get(closed.request.keyHash);
-  const [closedAs = account.evictedThrough] = known ?? [];
-  if (closed === undefined || closedAs > recordsCheckedThrough)
+  const [closedAs = account.evictedThrough, , , revision = 0] = known ?? [];
+  if (closed === undefined || closedAs > recordsCheckedThrough || closed.revision < revision)
     return { kind: "records_check_required", closed: account.closed };
   return { kind: "found", payment: closed, isClosed: true };
 }

@@ -16,9 +16,15 @@ export interface ClosedKeys {
 }
 
 /**
- * A closed payment: its number in its agent's closing order, its creation time and its fingerprint (null if denied).
+ * A closed payment: its number in its agent's closing order, its creation time, its fingerprint (null if denied) and
+ * its revision.
  */
-export type ClosedKey = readonly [closedAs: number, createdAt: number, fingerprint: string | null];
+export type ClosedKey = readonly [
+  closedAs: number,
+  createdAt: number,
+  fingerprint: string | null,
+  revision: number,
+];
 
 export const noClosedKeys = (): ClosedKeys => ({
   byAgent: new Map(),

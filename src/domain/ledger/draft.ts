@@ -147,7 +147,7 @@ export class Draft {
     }
   }
 
-  #close(account: Account, { createdAt, request, status }: StoredPayment): void {
+  #close(account: Account, { createdAt, request, revision, status }: StoredPayment): void {
     account.open.delete(request.transactionId);
     account.closed += 1;
     const { keyHash, fingerprint } = request;
@@ -155,7 +155,7 @@ export class Draft {
     this.#closings.push({
       agentId: account.agentId,
       keyHash,
-      key: [account.closed, createdAt, closedFingerprint],
+      key: [account.closed, createdAt, closedFingerprint, revision],
     });
   }
 

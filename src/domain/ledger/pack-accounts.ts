@@ -324,7 +324,10 @@ export interface CodedKey {
   readonly key: ClosedKey;
 }
 
-export const UNREAD_KEY: CodedKey = { place: 0, keyHash: "", key: [0, 0, null] };
+export const UNREAD_KEY: CodedKey = { place: 0, keyHash: "", key: [0, 0, null, 0] };
+
+/** Revision of a payment that its rail settled at once. */
+const USUAL_REVISION = 3;
 
 /** `closedOf` returns how many payments the agent at an index has closed. */
 export function codeKey(
@@ -333,7 +336,7 @@ export function codeKey(
   closedOf: (place: number) => number,
   packedAt: number,
 ): CodedKey {
-  const [closedAs, createdAt, fingerprint] = key;
+  const [closedAs, createdAt, fingerprint, revision] = key;
   const codedPlace = coder.number(place);
   return {
     place: codedPlace,
@@ -342,6 +345,7 @@ export function codeKey(
       near(coder, closedAs, closedOf(codedPlace)),
       packedAt - codeSigned(coder, packedAt - createdAt),
       coder.flag(fingerprint !== null) ? coder.token(fingerprint ?? "") : null,
+      near(coder, revision, USUAL_REVISION),
     ],
   };
 }

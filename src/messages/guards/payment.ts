@@ -221,7 +221,10 @@ const isBooks = isRecord<Books>({
 /** Fields that records never have. */
 const isNothing = (_value: unknown): _value is never => false;
 
-/** A payment from its record, which the ledger takes back when the network reports on it again. */
+/**
+ * A payment from its record, which the ledger takes back when the network reports on it again. It holds no money: the
+ * proof of a record's books is missing where there are none, and what it claimed to hold would be released.
+ */
 export const isClosedPayment = isRecord<StoredPayment>({
   request: isStoredRequest,
   sequence: isCount,
@@ -229,7 +232,7 @@ export const isClosedPayment = isRecord<StoredPayment>({
   countedAt: isTime,
   day: isShort,
   windowAt: optional(isTime),
-  status: isOneOf(["approved", "pending", "denied", "failed", "reversed", "expired"]),
+  status: isOneOf(["approved", "denied", "failed", "reversed", "expired"]),
   phase: isOneOf(["done"]),
   denial: orNull(isDenial),
   deniedAt: orNull(isTime),

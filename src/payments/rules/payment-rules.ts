@@ -14,6 +14,8 @@ import { hostIn } from "../../domain/rules/shop-hosts.ts";
 import { comparedName } from "../../domain/rules/compared-name.ts";
 import type { AccessKind, AccessProofs } from "../../secrets/access-proofs.ts";
 import type { Collections } from "../../store/collections.ts";
+import type { TransactionDocument } from "../../store/documents.ts";
+import type { HmacPaymentProofs } from "../payment-proofs.ts";
 import { shortHash } from "../../lib/ids.ts";
 import { readyContents, type RulesHead, type RulesInForce, RulesOf } from "./rules-in-force.ts";
 import { ZoneClocks } from "./zone-offsets.ts";
@@ -47,10 +49,13 @@ export const FOUND = {
   hint: RECIPIENT_INDEX,
 } as const;
 
-const FOUND_BY_HOST = { ...FOUND, hint: HOST_INDEX } as const;
+/** Options of look-ups whose records are verified, and so read whole. */
+const VERIFIED = { readPreference: "primary", hint: RECIPIENT_INDEX } as const;
+const VERIFIED_BY_HOST = { ...VERIFIED, hint: HOST_INDEX } as const;
 
 export interface PaymentRulesDependencies {
   readonly accessProofs: Pick<AccessProofs, "genuine">;
+  readonly proofs: Pick<HmacPaymentProofs, "isChargeGenuine">;
   readonly collections: Pick<Collections, "transactions" | "ruled">;
   readonly clock: () => Date;
 }
@@ -62,8 +67,10 @@ export class PaymentRulings {
   readonly #teams: RulesOf;
   readonly #agents: RulesOf;
   readonly #zones: ZoneClocks;
+  readonly #proofs: PaymentRulesDependencies["proofs"];
 
-  constructor({ accessProofs, clock, collections }: PaymentRulesDependencies) {
+  constructor({ accessProofs, clock, collections, proofs }: PaymentRulesDependencies) {
+    this.#proofs = proofs;
     const { ruled, transactions } = collections;
     this.#transactions = transactions;
     const ready = readyContents();
@@ -150,13 +157,20 @@ export class PaymentRulings {
     const status = { $in: ["approved", "reversed"] } as const;
     // Any payment will do, so the first in the index is read, whatever its amount.
     const { resource } = payment;
-    const [settled, atShop] = await Promise.all([
-      this.#transactions.findOne({ ...toRecipient(agentId, payment), status }, FOUND),
-      resource === undefined
-        ? "none"
-        : this.#transactions.findOne({ agentId, host: hostIn(resource), status }, FOUND_BY_HOST),
-    ]);
-    return settled === null || atShop === null;
+    const found = [this.#transactions.findOne({ ...toRecipient(agentId, payment), status }, VERIFIED)];
+    if (resource !== undefined)
+      found.push(this.#transactions.findOne({ agentId, host: hostIn(resource), status }, VERIFIED_BY_HOST));
+    return !(await Promise.all(found)).every((record) => record !== null && this.#isGenuine(record));
+  }
+
+  /** Whether the service wrote what the record says of its payee and its charge: MongoDB alone makes none known. */
+  #isGenuine(record: TransactionDocument): boolean {
+    const { comparedRecipient, host, recipient, resource } = record;
+    return (
+      comparedRecipient === comparedName(recipient) &&
+      host === (resource === undefined ? undefined : hostIn(resource)) &&
+      this.#proofs.isChargeGenuine(record)
+    );
   }
 }
 

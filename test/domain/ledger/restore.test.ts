@@ -268,4 +268,16 @@ describe("a ledger that is restored from its records", function () {
     expect(judge(restored, late, now).kind).to.equal("records_check_required");
     expect(restored.accounts.get(agentId)?.usage.spentMc).to.equal(mcOf(70));
   });
+
+  it("a refund is given back once, though the payment's record is from before it", () => {
+    const account = new TestAccount();
+    const { transactionId } = account.paid(100).request;
+    const old = account.network(transactionId, { creditedMc: mcOf(10) });
+    account.network(transactionId, { creditedMc: mcOf(30) });
+    const books = [{ ...capturedInFull(mcOf(100)), creditedMc: mcOf(30) }];
+    const recordsCheckedThrough = account.state.closed;
+    const again = { kind: "book", transactionId, books, closed: old, recordsCheckedThrough } as const;
+    expect(account.do(again).kind).to.equal("records_check_required");
+    expect(account.state.usage.spentMc).to.equal(mcOf(70));
+  });
 });

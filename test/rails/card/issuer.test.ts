@@ -3,7 +3,7 @@ import type { Db } from "mongodb";
 import type { Card, Cardholder, Transaction } from "../../../src/engines/card-network/shapes.ts";
 import type { CardNetwork } from "../../../src/engines/card-network/network.ts";
 import { reconcileOn } from "../../../server/admin/reconcile/reconcile.ts";
-import { COLLECTIONS } from "../../../src/store/documents.ts";
+import { COLLECTIONS, type TransactionDocument } from "../../../src/store/documents.ts";
 import type { Backends } from "../../../server/service-options.ts";
 import { eventually } from "../../chain/support.ts";
 import { issuersAt, testCardNetwork } from "../../support/card-network.ts";
@@ -160,6 +160,49 @@ describe("cards of a connected issuer", function () {
       stage: "released",
     });
     await closed(id);
+  });
+
+  it("a payment with an open authorization agrees with its ledger, and is charged once repaired", async () => {
+    const { cardId, id } = await armed();
+    const { id: authorization } = await network.authorize(cardId, 1_000, SHOP);
+    await becomes(id, { status: "pending", stage: "authorized" });
+    const running = await testCardNetwork();
+    const reconciled = (repair: boolean) =>
+      reconcileOn(service.connections, service.env, {
+        organizationId: world.organization.organizationId,
+        repair,
+        patienceMs: 0,
+        onProgress: () => undefined,
+        cardIssuers: issuersAt(running),
+      });
+    const differing = async () =>
+      (await reconciled(false)).differences.filter((each) => each.id === id).map(({ what }) => what);
+    expect(await differing()).to.deep.equal([]);
+    const records = db.collection<TransactionDocument>(COLLECTIONS.transactions);
+    await records.updateOne({ _id: id }, { $set: { status: "approved" } });
+    expect((await reconciled(true)).repaired.map((each) => each.id)).to.deep.equal([id]);
+    expect(await differing()).to.deep.equal([]);
+    network.capture(authorization, 700, true);
+    await becomes(id, { status: "approved", stage: "captured" });
+  });
+
+  it("a payment's record moved to another organization in MongoDB opens no card there", async () => {
+    const { id } = await armed();
+    await connect({ publishableKey: "pk_test_of_a_page" });
+    const thief = await newWorld(service);
+    await elevate(thief);
+    const moved = async (of: World) => {
+      const { organizationId } = of.organization;
+      const records = db.collection<TransactionDocument>(COLLECTIONS.transactions);
+      await records.updateOne({ _id: id }, { $set: { organizationId } });
+    };
+    await moved(thief);
+    const asked = { token: thief.token, id };
+    await thief.api.refused("viewCard", 404, "NOT_FOUND", { ...asked, body: { nonce: "n" } });
+    const dispute = { reason: "other", explanation: "Not ours." };
+    await thief.api.refused("disputeTransaction", 404, "NOT_FOUND", { ...asked, body: dispute });
+    await moved(world);
+    await world.api.ok("viewCard", 200, { token: world.token, id, body: {} });
   });
 
   it("stopped for good, the cards of all that waits are closed", async () => {

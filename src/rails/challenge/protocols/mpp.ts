@@ -95,7 +95,8 @@ const ECHOED: ReadonlySet<string> = new Set([
 
 /** Matches a scheme's name at the header's beginning or after a comma, if a parameter follows. */
 const SCHEME = /(?:^|,)\s*([!#$%&'*+.^_`|~0-9A-Za-z-]+)\s+(?=[0-9A-Za-z_-]+\s*=)/y;
-const PARAMETER = /\s*,?\s*([0-9A-Za-z_-]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s,"]+))/y;
+/** Begins with an optional comma so that spaces match in one way: two ways would take quadratic time. */
+const PARAMETER = /(?:\s*,)?\s*([0-9A-Za-z_-]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s,"]+))/y;
 
 /** Returns the challenges of the scheme `Payment`, up to the first unreadable part. */
 function challengesIn(header: string): readonly Challenge[] {
