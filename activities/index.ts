@@ -13,6 +13,7 @@ import type {
   Treasuries,
 } from "../src/payments/ports.ts";
 import type { AccessProofs } from "../src/secrets/access-proofs.ts";
+import { withHeartbeats } from "../src/lib/heartbeats.ts";
 import { detachEverywhere } from "../src/rails/detach.ts";
 import type { Activities } from "./types.ts";
 import type { WebhookActivities } from "../src/webhooks/delivery/activities.ts";
@@ -38,9 +39,10 @@ export function createActivities(dependencies: ActivityDependencies): Activities
     dependencies;
   const { rails, treasuries, windows } = dependencies;
   const tellActor = actorTeller(dependencies.agents);
+  const payments = createPaymentActivities(dependencies);
 
   return {
-    ...createPaymentActivities(dependencies),
+    ...payments,
     ...dependencies.webhooks,
     ...dependencies.mail,
 
@@ -69,6 +71,8 @@ export function createActivities(dependencies: ActivityDependencies): Activities
         ({ agentId, policy, policyVersion }) => limits.mirror(agentId, policy, policyVersion),
         onSweepFailed,
       ),
+
+    bookNetworks: (input) => withHeartbeats(() => payments.bookNetworks(input)),
 
     closeDeliveryWindow: ({ agentId }) => windows.close(agentId),
 

@@ -84,8 +84,8 @@ export interface Activities {
   /** Plays the next effect of a sandbox's network on a payment, and books it. */
   playNetworkEffect(input: NetworkEffectInput): Promise<void>;
   /**
-   * Books what each rail's network has done with payments since the given times (epoch milliseconds). Returns the times
-   * of the newest changes booked.
+   * Books what each rail's network has done with payments since the given times (epoch milliseconds), and in the feeds
+   * that keep their own. Returns the times of the newest changes booked.
    */
   bookNetworks(input: { since: NetworkTimes }): Promise<NetworkTimes>;
 }

@@ -5,6 +5,7 @@ import { TREASURY_INDEXES } from "../src/rails/wallet/treasuries.ts";
 import { AUTHORIZATION_INDEXES } from "../src/rails/pocket/authorizations.ts";
 import { CARD_CONNECTION_INDEXES } from "../src/rails/card/connections.ts";
 import { ISSUED_CARD_INDEXES } from "../src/rails/card/issued.ts";
+import { UNBOOKED_INDEXES } from "../src/rails/card/places.ts";
 import { ORDER_INDEXES } from "../src/rails/challenge/orders.ts";
 import { FUNDING_INDEXES } from "../src/rails/wallet/fundings.ts";
 import { TARGET_INDEXES } from "../src/rails/wallet/targets.ts";
@@ -49,6 +50,7 @@ export async function ensureIndexes(uri: string, retention: Retention, logger: L
         FUNDING_INDEXES,
         CARD_CONNECTION_INDEXES,
         ISSUED_CARD_INDEXES,
+        UNBOOKED_INDEXES,
         TARGET_INDEXES,
       );
       await ensureRetention(db, retention);

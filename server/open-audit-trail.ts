@@ -28,6 +28,7 @@ export async function openAuditTrail(options: ServiceOptions, { auditLog, transa
   const audit = new AuditTrail({ log: auditLog, outbox, refusals, transaction, clock });
   return {
     audit,
+    outbox,
     seal,
     async end() {
       await refusals.end();

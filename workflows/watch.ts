@@ -25,8 +25,9 @@ const OVERLAP_MS = 600_000;
 export async function watch(what: Watch, since = perRail(() => Date.now())): Promise<void> {
   const { bookNetworks, watchDeposits, watchEvents } = proxyActivities<Activities>({
     taskQueue: sideTaskQueue(workflowInfo().taskQueue, what === "networks" ? "settlements" : "webhooks"),
-    startToCloseTimeout: "10 minutes",
-    ...(what === "networks" ? {} : { heartbeatTimeout: "5 seconds" }),
+    // Networks' books take as long as there are changes; each feed is bounded.
+    startToCloseTimeout: what === "networks" ? "1 day" : "10 minutes",
+    heartbeatTimeout: what === "networks" ? "30 seconds" : "5 seconds",
     retry: { initialInterval: "1 second", backoffCoefficient: 1.5, maximumInterval: "10 seconds" },
   });
   setCurrentDetails(WHAT[what]);

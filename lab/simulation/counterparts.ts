@@ -128,6 +128,7 @@ function booksAt(entry: Entry, at: number): readonly RailBooks[] {
  */
 export class Processor {
   readonly #entries = new Map<string, Entry>();
+  readonly #unbooked = new Map<string, number>();
   readonly #fences = new Map<string, number>();
   readonly #timeline: Pick<Timeline, "now">;
   readonly #observer: Observer;
@@ -212,6 +213,20 @@ export class Processor {
       .filter(({ at }) => at >= since && at <= this.#timeline.now)
       .toSorted((one, other) => one.at - other.at)
       .map(({ at, transactionId }) => ({ transactionId, changedAt: new Date(at) }));
+  }
+
+  keepUnbooked(transactionId: string): void {
+    this.#unbooked.set(transactionId, (this.#unbooked.get(transactionId) ?? 0) + 1);
+  }
+
+  /** Payments that could not be booked, with the number of times. */
+  unbooked(): ReadonlyMap<string, number> {
+    return new Map(this.#unbooked);
+  }
+
+  /** Forgets those that were not kept again since they were read. */
+  forget(read: ReadonlyMap<string, number>): void {
+    for (const [id, times] of read) if (this.#unbooked.get(id) === times) this.#unbooked.delete(id);
   }
 
   /** Whether the numbered thing has happened. */

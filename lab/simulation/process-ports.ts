@@ -90,6 +90,14 @@ function railsOver(call: Call, { processor, random }: Surroundings): Rails {
     async *changedSince(since) {
       yield* await call(() => processor.changedSince(since.getTime()));
     },
+    async *feeds() {
+      yield (async function* unbooked() {
+        const kept = await call(() => processor.unbooked());
+        yield [...kept.keys()];
+        await call(() => processor.forget(kept));
+      })();
+    },
+    keepUnbooked: (transactionId) => call(() => processor.keepUnbooked(transactionId)),
     play: (transactionId, number) => call(() => processor.play(transactionId, number)),
   };
   const query = (payment: StoredPayment) => call(() => processor.query(payment.request.transactionId));

@@ -1,4 +1,5 @@
-import type { Db } from "mongodb";
+import { isGrpcServiceError } from "@temporalio/client";
+import { type Db, MongoAPIError, MongoError, MongoServerError } from "mongodb";
 import { readLiveRuntimeFile, type RuntimeFile } from "../../src/engines/runtime-file.ts";
 import { encryptsPayloads, readAddresses, readConfig, readEvmRpcUrl, readTaskQueue } from "../config.ts";
 import { type Addresses, connect, type Connections, reachMongodb } from "../../src/store/connections.ts";
@@ -6,12 +7,35 @@ import { loadMasterKey } from "../../src/secrets/load-master-key.ts";
 import type { MasterKey } from "../../src/secrets/master-key.ts";
 import { openPayloads } from "../../src/temporal/temporal-payloads.ts";
 import { payloadKeysOf } from "../../src/temporal/payload-keys.ts";
-import { PlainError } from "../../src/lib/plain-error.ts";
+import { firstLineOf, PlainError } from "../../src/lib/plain-error.ts";
 import { isTemporalNamed, readTemporal } from "../temporal-settings.ts";
 
 /** Why an admin command did nothing, as one line for the operator. */
 export class AdminError extends PlainError {
   override readonly name = "AdminError";
+}
+
+/** gRPC status codes of a frontend that can't be reached, or has too much to do. */
+const [DEADLINE_EXCEEDED, RESOURCE_EXHAUSTED, UNAVAILABLE] = [4, 8, 14];
+const UNREACHABLE: readonly number[] = [DEADLINE_EXCEEDED, RESOURCE_EXHAUSTED, UNAVAILABLE];
+
+/** Returns an engine's failure during a command as one line; other errors are defects and returned unchanged. */
+export function plainlyOf(error: unknown): unknown {
+  const engine = engineFailedBy(error);
+  if (engine === null) return error;
+  const reason = isGrpcServiceError(error) ? error.details : firstLineOf(error);
+  return new AdminError(`${engine} failed midway: ${reason}; once it answers, run this again.`, {
+    cause: error,
+  });
+}
+
+function engineFailedBy(error: unknown): string | null {
+  if (isGrpcServiceError(error))
+    return UNREACHABLE.includes(error.code) ? "Temporal (TEMPORAL_ADDRESS)" : null;
+  // A server's error without a label is the answer to a wrong command.
+  const isDefect =
+    error instanceof MongoServerError ? error.errorLabels.length === 0 : error instanceof MongoAPIError;
+  return error instanceof MongoError && !isDefect ? "MongoDB (MONGODB_URI)" : null;
 }
 
 /** Runs an admin command's work with open connections to the service's engines, and closes them afterwards. */
@@ -32,6 +56,8 @@ export async function connected<T>(
   const connections = await connect(addresses, payloads);
   try {
     return await work(connections, masterKey);
+  } catch (error) {
+    throw plainlyOf(error);
   } finally {
     await connections.close();
   }
@@ -49,6 +75,8 @@ export async function connectedToMongo<T>(
   const { db, mongo } = await reachMongodb(running?.mongodb.uri ?? String(env["MONGODB_URI"]));
   try {
     return await work({ db, evmRpcUrl: running?.chain.rpcUrl ?? readEvmRpcUrl(env) });
+  } catch (error) {
+    throw plainlyOf(error);
   } finally {
     await mongo.close();
   }

@@ -17,8 +17,8 @@ const rawBody = express.raw({ type: () => true, limit: BODY_BYTES_MAX.usual, inf
 
 /**
  * Receives messages of card issuers (authorization requests and events) and of the operator's billing. The signature is
- * the credential. A message with an invalid signature counts against its address; a valid one is not counted, since the
- * card network waits for the response.
+ * the credential. A message with an invalid signature counts against its address; a valid one of a card issuer counts
+ * against its connection.
  */
 export function signedMessagesRouter(
   messages: CardMessages,
@@ -58,6 +58,7 @@ export function signedMessagesRouter(
       return sendRefusal(response, counted.ok ? refusal(code) : counted.refusal);
     }
     admission.showUncounted(response);
+    if (received.kind === "over") return sendRefusal(response, received.refusal);
     if (received.kind !== "answered") return void response.status(200).json({});
     const { body, headers } = received.answer;
     response.status(200).set(headers).send(body);

@@ -1,6 +1,7 @@
 import { z } from "zod";
-import type { AuditLog } from "../audit/chain/appender.ts";
+import type { AuditOutbox } from "../audit/audit-outbox.ts";
 import { auditValue } from "../domain/audit/canonical.ts";
+import type { AuditRecord } from "../domain/audit/entry.ts";
 import type { RawMessage } from "../payments/card-issuer.ts";
 import type { Clock } from "../payments/ports.ts";
 import { isSigned } from "../rails/stripe/messages.ts";
@@ -12,7 +13,8 @@ import {
   type SubscriptionState,
 } from "../store/identity-documents.ts";
 import type { EventJournal } from "../store/journal.ts";
-import type { Collection } from "mongodb";
+import type { Transaction } from "../store/transactions.ts";
+import type { ClientSession, Collection } from "mongodb";
 
 /** Key of a subscription's metadata that names the organization by its id. */
 const ORGANIZATION = "organization";
@@ -45,7 +47,8 @@ export interface StripeBillingDependencies {
   readonly secret: string | null;
   readonly organizations: Collection<OrganizationDocument>;
   readonly journal: Pick<EventJournal, "organizationEvent">;
-  readonly auditLog: Pick<AuditLog, "append">;
+  readonly outbox: Pick<AuditOutbox, "put" | "settle">;
+  readonly transaction: Transaction;
   readonly clock: Clock;
 }
 
@@ -86,51 +89,59 @@ export class StripeBilling {
     });
   }
 
-  /** The audit entry comes first: no crash leaves a change without one, and the repeated event completes it. */
+  /** Records a subscription's state and the plan that follows from it, with the audit entry of a change. */
   async #subscribed(eventId: string, object: unknown, at: Date): Promise<void> {
-    const { auditLog, organizations } = this.#dependencies;
+    const { organizations, outbox, transaction } = this.#dependencies;
     const { data: subscription } = subscriptionObject.safeParse(object);
     const state = subscription === undefined ? null : stateOf(subscription);
     if (subscription === undefined || state === null) return;
-    for (;;) {
-      const organization = await this.#organizationOf(subscription.metadata);
-      if (organization === null) return;
-      const { _id, mcpPerMinute, plan: before, restPerMinute, subscriptions } = organization;
+    const audited = await transaction(async (session): Promise<AuditRecord | null> => {
+      const organization = await this.#organizationOf(subscription.metadata, session);
+      if (organization === null) return null;
+      const { _id, plan: before, subscriptions } = organization;
       const known = subscriptions?.[subscription.id];
-      if (known !== undefined && !isNewer({ ...state, at }, known)) return;
+      if (known !== undefined && !isNewer({ ...state, at }, known)) return null;
       const now = { ...subscriptions, [subscription.id]: { ...state, at } };
       const plan = highestOf(Object.values(now));
       // Custom limits are an operator's, and end with the plan that they were made for.
       const after = plan === before ? { plan } : { plan, restPerMinute: null, mcpPerMinute: null };
-      if (plan !== before)
-        await auditLog.append({
-          organizationId: _id,
-          entryKey: `billing/${eventId}`,
-          at: at.getTime(),
-          action: "setPlan",
-          actor: { type: "system", id: "billing" },
-          resource: { type: "organization", id: _id },
-          from: null,
-          result: { status: null, code: null },
-          before: auditValue({ plan: before, restPerMinute, mcpPerMinute }),
-          after: auditValue(after),
-          decision: null,
-        });
-      const { matchedCount } = await organizations.updateOne(
-        { _id, subscriptions: subscriptions ?? { $exists: false } },
-        { $set: { ...after, subscriptions: now } },
-        { writeConcern: { w: "majority" } },
-      );
-      // Another event came between.
-      if (matchedCount === 1) return;
-    }
+      await organizations.updateOne({ _id }, { $set: { ...after, subscriptions: now } }, { session });
+      if (plan === before) return null;
+      const record = entryOf(`billing/${eventId}`, at, organization, after);
+      await outbox.put(record, session);
+      return record;
+    });
+    if (audited !== null) await outbox.settle(audited);
   }
 
-  async #organizationOf(named: z.output<typeof metadata>): Promise<OrganizationDocument | null> {
+  async #organizationOf(
+    named: z.output<typeof metadata>,
+    session?: ClientSession,
+  ): Promise<OrganizationDocument | null> {
     const _id = named?.[ORGANIZATION];
-    return _id === undefined ? null : this.#dependencies.organizations.findOne({ _id });
+    const within = session === undefined ? {} : { session };
+    return _id === undefined ? null : this.#dependencies.organizations.findOne({ _id }, within);
   }
 }
+
+const entryOf = (
+  entryKey: string,
+  at: Date,
+  { _id, mcpPerMinute, plan, restPerMinute }: OrganizationDocument,
+  after: object,
+): AuditRecord => ({
+  organizationId: _id,
+  entryKey,
+  at: at.getTime(),
+  action: "setPlan",
+  actor: { type: "system", id: "billing" },
+  resource: { type: "organization", id: _id },
+  from: null,
+  result: { status: null, code: null },
+  before: auditValue({ plan, restPerMinute, mcpPerMinute }),
+  after: auditValue(after),
+  decision: null,
+});
 
 /** State of a subscription that an event tells; null: it tells nothing of its plan. */
 function stateOf({ items, status }: Subscription): Pick<SubscriptionState, "plan"> | null {

@@ -42,6 +42,12 @@ export const LOGOS_PER_MINUTE = 1_200;
 /** Maximum registrations of OAuth clients per minute. Each is stored for a day. */
 export const REGISTRATIONS_PER_MINUTE = { address: 10, network: 100 } as const;
 
+/**
+ * Messages of one card connection per minute, counted by each process. An event is a read of the issuer, which takes
+ * about 100 calls a second; deposits are stored.
+ */
+export const CARD_MESSAGES_PER_MINUTE = { authorizations: 6_000, events: 6_000, deposits: 60 } as const;
+
 /** Requests per minute and credential, by plan. */
 export const PLAN_LIMITS = {
   free: { rest: 100, mcp: 60 },

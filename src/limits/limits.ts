@@ -2,6 +2,7 @@ import { createHash } from "node:crypto";
 import { z } from "zod";
 import {
   ANONYMOUS_PER_MINUTE,
+  CARD_MESSAGES_PER_MINUTE,
   DASHBOARD_PER_MINUTE,
   LOGOS_PER_MINUTE,
   MCP_MANAGEMENT_WRITES_PER_MINUTE,
@@ -22,6 +23,7 @@ import type { Caller } from "../identity/authenticator.ts";
 import type { OrganizationKeyPrincipal, Principal } from "../identity/principals.ts";
 import { networkAround } from "./address.ts";
 import type { Counts } from "./counts.ts";
+import { MemoryCounts } from "./memory-counts.ts";
 import { firstExceeded, FixedWindowLimiter, type RateLimitStatus } from "./fixed-window-limiter.ts";
 import { limitsOf, type PlanLimits, type Surface } from "./plans.ts";
 
@@ -47,7 +49,16 @@ export interface AdmittedTo {
 }
 
 export type LimitName =
-  Surface | "dashboard" | "address" | "logos" | "registrations" | "operation" | "management_writes";
+  | Surface
+  | "dashboard"
+  | "address"
+  | "logos"
+  | "registrations"
+  | "operation"
+  | "management_writes"
+  | "card_messages";
+
+export type CardMessageKind = keyof typeof CARD_MESSAGES_PER_MINUTE;
 
 /** Timeout for looking up the plan, out of a caller's 5 s. */
 const PLAN_LOOKUP_TIMEOUT_MS = 500;
@@ -55,6 +66,8 @@ const PLAN_LOOKUP_TIMEOUT_MS = 500;
 /** Limits per minute, independent of HTTP. */
 export class Limits {
   readonly #limiter: FixedWindowLimiter;
+  /** In memory, since card networks wait for the answers. */
+  readonly #ofConnections: FixedWindowLimiter;
   readonly #organizations: Organizations;
   readonly #devices: Pick<DeviceTokens, "read">;
   readonly #clock: () => Date;
@@ -64,6 +77,7 @@ export class Limits {
     this.#devices = devices;
     this.#clock = clock;
     this.#limiter = new FixedWindowLimiter(counts, clock);
+    this.#ofConnections = new FixedWindowLimiter(new MemoryCounts(), clock);
     this.#organizations = organizations;
     this.#onHit = onHit;
   }
@@ -101,6 +115,14 @@ export class Limits {
     const network = networkAround(address);
     if (ofAddress.exceeded || network === null) return ofAddress;
     return await take(network, REGISTRATIONS_PER_MINUTE.network);
+  }
+
+  /** Counts a card connection's genuine message. Returns the refusal of one above the connection's share. */
+  async ofCardMessage(kind: CardMessageKind, connectionId: string): Promise<Refusal | null> {
+    const limit = CARD_MESSAGES_PER_MINUTE[kind];
+    const over = firstExceeded([await this.#ofConnections.consume(`${kind}/${connectionId}`, limit)]);
+    if (over !== null) this.#onHit("card_messages");
+    return over;
   }
 
   /** Returns the rate limit status of an address, without counting. */

@@ -63,6 +63,7 @@ export const LIMITS = keysOf<HitLimit>({
   registrations: true,
   operation: true,
   management_writes: true,
+  card_messages: true,
   daily_creates: true,
   mailed_invites: true,
 });

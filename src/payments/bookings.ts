@@ -1,10 +1,12 @@
+import pLimit from "p-limit";
 import { ActorUnavailable } from "../actors/actor-unavailable.ts";
 import { type RailBooks, withReports } from "../domain/ledger/books.ts";
 import type { CommandOf, DroppedAccount } from "../domain/ledger/commands.ts";
 import type { Payment, PaymentRequest, Rail } from "../domain/ledger/payment.ts";
 import type { AgentProfile } from "../domain/agent/state.ts";
 import type { PaymentEffects } from "./effects.ts";
-import type { Clock, ConfirmedLedgers, Projections, Rails } from "./ports.ts";
+import { withTimeout } from "../lib/with-timeout.ts";
+import type { ChangedPayment, Clock, ConfirmedLedgers, Projections, RailNetwork, Rails } from "./ports.ts";
 
 export interface BookingDependencies {
   readonly clock: Clock;
@@ -16,6 +18,16 @@ export interface BookingDependencies {
 
 /** Maximum submissions of one report. Each further one is based on newer records. */
 const ATTEMPTS_MAX = 5;
+
+/** Maximum feeds read concurrently, so that slow ones do not hold the others. */
+const FEEDS_AT_ONCE = 8;
+/** Maximum payments of one feed that are booked concurrently. Issuers limit calls. */
+const BOOKED_AT_ONCE = 4;
+/** Timeout of one booking among others. */
+const BOOKING_TIMEOUT_MS = 15_000;
+
+/** Called with a payment that could not be booked, or with a rail whose changes could not be read. */
+type OnFailed = (id: string, error: unknown) => void;
 
 /** Books rail networks' reports on payments: first in the ledger, then in the records, then confirmed. */
 export class Bookings {
@@ -42,23 +54,37 @@ export class Bookings {
     return isKnown ? payment : this.#bookReports(profile, payment.request, reports);
   }
 
-  /** Books everything that a rail's network has changed since a time; returns the time of the newest change. */
-  async bookSince(rail: Rail, since: Date, onFailed: (id: string, error: unknown) => void): Promise<Date> {
-    const network = this.#dependencies.rails[rail].network;
-    let newest = since;
-    let isComplete = true;
-    if (network === null) return newest;
-    for await (const { changedAt, transactionId } of network.changedSince(since)) {
-      try {
-        if ((await this.book(transactionId)) === null) throw unrecorded(transactionId);
-      } catch (error) {
-        isComplete = false;
-        onFailed(transactionId, error);
-      }
-      // Failed bookings are read again next time.
-      if (isComplete) newest = changedAt;
-    }
+  /**
+   * Books everything that a rail's network has changed since a time and in its feeds; returns the time of the newest
+   * change. A payment that can't be booked is left to the network's feeds, and holds no other back.
+   */
+  async bookSince(rail: Rail, since: Date, onFailed: OnFailed): Promise<Date> {
+    const { network } = this.#dependencies.rails[rail];
+    if (network === null) return since;
+    const book = (transactionId: string) => this.#bookOrKeep(network, transactionId, onFailed);
+    const [newest] = await Promise.all([
+      bookInOrder(network.changedSince(since), since, book),
+      bookFeeds(network, book, (error) => onFailed(rail, error)),
+    ]);
     return newest;
+  }
+
+  /** False if the payment was neither booked nor kept for later. */
+  async #bookOrKeep(network: RailNetwork, transactionId: string, onFailed: OnFailed): Promise<boolean> {
+    try {
+      const booked = await withTimeout(BOOKING_TIMEOUT_MS, this.book(transactionId));
+      if (booked === null) throw unrecorded(transactionId);
+      return true;
+    } catch (error) {
+      onFailed(transactionId, error);
+    }
+    try {
+      await network.keepUnbooked(transactionId);
+      return true;
+    } catch (error) {
+      onFailed(transactionId, error);
+      return false;
+    }
   }
 
   async #bookReports(
@@ -124,3 +150,32 @@ export class Bookings {
 
 const unrecorded = (transactionId: string): ActorUnavailable =>
   new ActorUnavailable(`transaction ${transactionId} has no record yet`);
+
+type Book = (transactionId: string) => Promise<boolean>;
+
+async function bookInOrder(changes: AsyncIterable<ChangedPayment>, since: Date, book: Book): Promise<Date> {
+  let newest = since;
+  let isComplete = true;
+  for await (const { changedAt, transactionId } of changes) {
+    isComplete = (await book(transactionId)) && isComplete;
+    if (isComplete) newest = changedAt;
+  }
+  return newest;
+}
+
+async function bookFeeds(
+  network: RailNetwork,
+  book: Book,
+  onUnread: (error: unknown) => void,
+): Promise<void> {
+  const reading = pLimit(FEEDS_AT_ONCE);
+  const read: Promise<void>[] = [];
+  for await (const feed of network.feeds())
+    read.push(
+      reading(async () => {
+        const booking = pLimit(BOOKED_AT_ONCE);
+        for await (const page of feed) if ((await booking.map([...page], book)).includes(false)) return;
+      }).catch(onUnread),
+    );
+  await Promise.all(read);
+}

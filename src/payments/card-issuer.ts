@@ -91,9 +91,9 @@ export interface CardIssuer {
   /** Returns everything that the network has done with a card; empty if nothing. */
   booksOf(cardRef: string): Promise<readonly RailBooks[]>;
   /**
-   * Yields cards whose authorizations or transactions have changed since a time, oldest change first; cards may repeat.
+   * Yields cards whose authorizations or transactions have changed in a period, oldest change first; cards may repeat.
    */
-  changedSince(since: Date): AsyncIterable<ChangedCard>;
+  changedSince(since: Date, until?: Date): AsyncIterable<ChangedCard>;
   /**
    * Returns the data with which the issuer's iframe shows a card to a person. `nonce` comes from the issuer's script in
    * the person's browser.

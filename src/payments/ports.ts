@@ -95,12 +95,16 @@ export interface RailNetwork {
    * reads are one booking.
    */
   booksOf(transactionId: string): Promise<readonly RailBooks[]>;
+  /** Yields payments that the network has changed since they were sent, oldest change first; payments may repeat. */
+  changedSince(since: Date): AsyncIterable<ChangedPayment>;
   /**
-   * Yields payments that the network has changed since they were sent, oldest change first; payments may repeat. For a
+   * Yields the feeds of changes that keep their own positions, such as one for each account at a card issuer. For a
    * network that asks before it authorizes, includes payments whose request was granted 10 minutes ago and not charged
    * since.
    */
-  changedSince(since: Date): AsyncIterable<ChangedPayment>;
+  feeds(): AsyncIterable<ChangeFeed>;
+  /** Keeps a payment whose change could not be booked. A feed yields it again until it is. */
+  keepUnbooked(transactionId: string): Promise<void>;
   /** Only for a network that asks: once resolved, no more of the payment is authorized. Repeatable. */
   close?(transactionId: string): Promise<void>;
   /**
@@ -114,6 +118,9 @@ export interface ChangedPayment {
   readonly transactionId: string;
   readonly changedAt: Date;
 }
+
+/** Pages of changed payments' ids. A page counts as booked, and is not read again, once the next one is asked for. */
+export type ChangeFeed = AsyncIterable<readonly string[]>;
 
 export type RequestPermission = () => Promise<Permission>;
 

@@ -231,6 +231,12 @@ export const ACCESS_RECORDS = {
       "organizationOfCard",
       "connectionId",
       "cardRef",
+      "last4",
+      "readyUntil",
+      "categories",
+      "refusal",
+      "closedAt",
+      "createdAt",
     ] satisfies readonly (keyof IssuedDocument)[],
   },
   raiseRequest: {

@@ -1,12 +1,17 @@
 import { createHmac } from "node:crypto";
 import { expect } from "chai";
+import { StripeBilling } from "../../src/billing/stripe-billing.ts";
+import { authCollections, type OrganizationDocument } from "../../src/store/identity-documents.ts";
+import { transactionsOf } from "../../src/store/transactions.ts";
 import { eventually } from "../chain/support.ts";
+import { testDatabase } from "../support/mongo.ts";
 import { noteSecret } from "../support/secrets.ts";
 import { startTestService, type TestService } from "../support/service.ts";
 import { newWorld, type World } from "../support/world.ts";
 
 const SECRET = "whsec_of_the_operators_billing";
 const HOUR = 3_600;
+const PRO = { data: [{ price: { metadata: { plan: "pro" } } }] };
 
 const now = (): number => Math.floor(Date.now() / 1_000);
 
@@ -104,5 +109,58 @@ describe("billing by Stripe", function () {
     const secret = "whsec_of_somebody_else";
     expect(await send("customer.subscription.updated", subscription("free"), { secret })).to.equal(401);
     expect(await planNow()).to.equal(before);
+  });
+});
+
+describe("billing events at once", () => {
+  it("one that another overtakes leaves no entry of a change that was not made", async () => {
+    const { client, close, db } = await testDatabase();
+    const { organizations } = authCollections(db);
+    const entries: unknown[] = [];
+    let overtake: (() => Promise<unknown>) | null = null;
+    const billing = new StripeBilling({
+      secret: SECRET,
+      clock: () => new Date(),
+      organizations: {
+        findOne: async (...asked: Parameters<typeof organizations.findOne>) => {
+          const found = await organizations.findOne(...asked);
+          const other = overtake;
+          overtake = null;
+          await other?.();
+          return found;
+        },
+        updateOne: organizations.updateOne.bind(organizations),
+      } as unknown as typeof organizations,
+      outbox: {
+        put: async (_record, session) => void (await db.collection("put").insertOne({}, { session })),
+        settle: ({ before, after }) => Promise.resolve(void entries.push([before, after])),
+      },
+      journal: { organizationEvent: () => Promise.reject(new Error("nothing failed")) },
+      transaction: transactionsOf(client),
+    });
+    const subscribed = (id: string) => {
+      const object = { id, status: "active", metadata: { organization: "org" }, items: PRO };
+      const body = Buffer.from(
+        JSON.stringify({
+          id: `evt_${id}`,
+          type: "customer.subscription.created",
+          created: now(),
+          data: { object },
+        }),
+      );
+      const v1 = createHmac("sha256", SECRET).update(`${now()}.`).update(body).digest("hex");
+      return billing.event({ headers: { "stripe-signature": `t=${now()},v1=${v1}` }, body });
+    };
+    try {
+      await organizations.insertOne({ _id: "org", plan: "free" } as OrganizationDocument);
+      overtake = () => subscribed("sub_other");
+      await subscribed("sub_overtaken");
+      const stored = await organizations.findOne({ _id: "org" });
+      expect(Object.keys(stored?.subscriptions ?? {})).to.have.members(["sub_other", "sub_overtaken"]);
+      expect(entries).to.have.lengthOf(1);
+      expect(await db.collection("put").countDocuments()).to.equal(1);
+    } finally {
+      await close();
+    }
   });
 });

@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import { once } from "node:events";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
+import { mock } from "node:test";
 import { expect } from "chai";
 import {
   type CryptoKey,
@@ -12,7 +13,8 @@ import {
   SignJWT,
   UnsecuredJWT,
 } from "jose";
-import { isProvedEmail } from "../../src/identity/sso/providers.ts";
+import { GuardedFetch } from "../../src/lib/guarded-fetch/guarded-fetch.ts";
+import { isProvedEmail, ProviderFailure, Providers } from "../../src/identity/sso/providers.ts";
 import { answerAt, LOOPBACK } from "../support/identity-provider.ts";
 import { startTestService, type TestService } from "../support/service.ts";
 import { elevate, newWorld, type World } from "../support/world.ts";
@@ -33,6 +35,7 @@ describe("ID tokens of an identity provider", () => {
   let issuer: string;
   let keys: { readonly publicKey: CryptoKey; readonly privateKey: CryptoKey };
   let published: readonly JWK[];
+  let keysRead = 0;
   let domain: string;
   /** The ID token that the provider answers next, by the nonce of the request. */
   let tokenOf: (claims: Claims) => Promise<string>;
@@ -54,7 +57,10 @@ describe("ID tokens of an identity provider", () => {
           subject_types_supported: ["public"],
           id_token_signing_alg_values_supported: ["RS256", "HS256", "none"],
         });
-      if (request.url === "/jwks") return answer({ keys: published });
+      if (request.url === "/jwks") {
+        keysRead += 1;
+        return answer({ keys: published });
+      }
       void tokenOf(claims).then((id_token) => answer({ access_token: "x", token_type: "Bearer", id_token }));
     });
     await once(server.listen(0, "127.0.0.1"), "listening");
@@ -171,13 +177,30 @@ describe("ID tokens of an identity provider", () => {
     expect([await isOver(token), await isOver(other.token)]).to.deep.equal([true, false]);
   });
 
-  it("a logout token counts at once where the provider has a new key", async () => {
-    const { token } = await accepted({}, signed);
-    await ended(await signed(logout({ sub: "nobody" })));
-    const { privateKey, publicKey } = await generateKeyPair("RS256", { extractable: true });
-    published = [...published, await jwkOf(publicKey, "next")];
-    await ended(await signed(logout({ sub: "ada" }), privateKey, "RS256", "next"));
-    expect(await isOver(token)).to.equal(true);
+  it("a new key of the provider is read after a pause, in which unknown keys cause no other read", async () => {
+    const providers = new Providers(new GuardedFetch(LOOPBACK));
+    const of = { ...CLIENT, issuer, redirectUri: "" };
+    const endedBy = async (key: CryptoKey, kid: string) =>
+      providers.loggedOut(of, await signed(logout({ sub: "ada" }), key, "RS256", kid)).then(
+        ({ sub }) => sub,
+        (error: unknown) => (error instanceof ProviderFailure ? "refused" : error),
+      );
+    const next = await generateKeyPair("RS256", { extractable: true });
+    mock.timers.enable({ apis: ["Date"], now: Date.now() });
+    try {
+      expect(await endedBy(keys.privateKey, "provider")).to.equal("ada");
+      const before = keysRead;
+      for (let tries = 0; tries < 20; tries += 1)
+        expect(await endedBy(next.privateKey, `unknown ${tries}`)).to.equal("refused");
+      expect(keysRead).to.equal(before);
+      published = [...published, await jwkOf(next.publicKey, "next")];
+      mock.timers.tick(5_000);
+      expect(await endedBy(next.privateKey, "next")).to.equal("ada");
+      expect(await endedBy(keys.privateKey, "provider")).to.equal("ada");
+      expect(keysRead).to.equal(before + 1);
+    } finally {
+      mock.timers.reset();
+    }
   });
 
   it("an answer that names another issuer is refused, whatever the metadata promises", async () => {

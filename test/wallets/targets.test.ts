@@ -16,7 +16,7 @@ const profileOf = (organizationId: string, agentId: string) => ({
   name: "Agent",
 });
 const OWN = profileOf("org_1", "agent_1");
-const FOREIGN = profileOf("org_2", "agent_2");
+const FOREIGN = { ...profileOf("org_2", "agent_2"), projectId: "p_2" };
 const WALLET = {
   isTreasury: false,
   address: zeroAddress,
@@ -65,9 +65,12 @@ describe("wallet targets", () => {
     await targets.keep();
     expect(begun.map(({ profile }) => profile.agentId)).to.deep.equal([OWN.agentId]);
     const stored = db.collection<{ _id: string }>(COLLECTIONS.walletTargets);
-    await stored.updateOne({ _id: OWN.agentId }, { $set: { "profile.agentId": FOREIGN.agentId } });
-    now = new Date(now.getTime() + 60_000);
-    await targets.keep();
-    expect(begun).to.have.lengthOf(1);
+    for (const field of ["agentId", "projectId"] as const) {
+      await targets.set(OWN, 500);
+      await stored.updateOne({ _id: OWN.agentId }, { $set: { [`profile.${field}`]: FOREIGN[field] } });
+      now = new Date(now.getTime() + 60_000);
+      await targets.keep();
+      expect(begun, field).to.have.lengthOf(1);
+    }
   });
 });

@@ -119,7 +119,7 @@ export async function restoreLedgersOn(
 }
 
 /** Has the workflows of pending deliveries started, which Temporal's backup may lack. Those that run are left alone. */
-async function restartDeliveries({ db }: Connections): Promise<void> {
+export async function restartDeliveries({ db }: Pick<Connections, "db">): Promise<void> {
   const unstarted = { status: "pending", pendingAction: { $exists: false } } as const;
   await webhookCollections(db).deliveries.updateMany(unstarted, { $set: { pendingAction: "start" } });
 }

@@ -78,8 +78,9 @@ function page<T extends Stored>(
   { created, limit, starting_after: after }: Fields,
   fits: (item: T) => boolean,
 ) {
-  const { gte = "0" } = textsOf(created);
-  const found = all.toReversed().filter((item) => item.created >= Number(gte) && fits(item));
+  const { gte = "0", lte = "Infinity" } = textsOf(created);
+  const isWithin = (at: number): boolean => at >= Number(gte) && at <= Number(lte);
+  const found = all.toReversed().filter((item) => isWithin(item.created) && fits(item));
   const from = typeof after === "string" ? found.findIndex(({ id }) => id === after) + 1 : 0;
   const size = Math.min(PAGE_MAX, Number(typeof limit === "string" ? limit : "10"));
   return { object: "list", data: found.slice(from, from + size), has_more: from + size < found.length };

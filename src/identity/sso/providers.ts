@@ -1,4 +1,4 @@
-import { createLocalJWKSet, decodeJwt, errors, type JSONWebKeySet, jwtVerify } from "jose";
+import { createRemoteJWKSet, customFetch, decodeJwt, jwtVerify, type JWTVerifyGetKey } from "jose";
 import { LRUCache } from "lru-cache";
 import * as client from "openid-client";
 import { z } from "zod";
@@ -7,6 +7,8 @@ import type { GuardedFetch } from "../../lib/guarded-fetch/guarded-fetch.ts";
 
 const REQUEST_TIMEOUT_MS = 2_500;
 const ANSWER_MAX_BYTES = 256 * 1_024;
+/** Pause between two reads of a provider's keys, which strangers' tokens with unknown keys cause. */
+const KEYS_PAUSE_MS = 5_000;
 /** Cache of metadata and keys. */
 const KNOWN = { max: 200, ttl: 10 * 60_000 } as const;
 
@@ -85,7 +87,7 @@ const logoutClaims = z
 export class Providers {
   readonly #guard: GuardedFetch;
   readonly #known = new LRUCache<string, client.Configuration>(KNOWN);
-  readonly #keys = new LRUCache<string, JSONWebKeySet>(KNOWN);
+  readonly #keys = new LRUCache<string, JWTVerifyGetKey>(KNOWN);
 
   constructor(guard: GuardedFetch) {
     this.#guard = guard;
@@ -158,7 +160,7 @@ export class Providers {
     token: string,
   ): Promise<{ readonly sub?: string | undefined; readonly sid?: string | undefined }> {
     try {
-      const { payload } = await jwtVerify(token, (header, input) => this.#keyOf(of, header, input), {
+      const { payload } = await jwtVerify(token, await this.#keysOf(of), {
         issuer: of.issuer,
         audience: of.clientId,
         maxTokenAge: LOGOUT_MAX_AGE,
@@ -200,24 +202,18 @@ export class Providers {
     };
   }
 
-  /** The key that a token names. One that is not known is looked for anew: the provider may have made it since. */
-  async #keyOf(of: ProviderClient, ...named: Parameters<KeyReader>): ReturnType<KeyReader> {
+  /** Returns the provider's published keys. A key that is not known is looked for anew, after a pause. */
+  async #keysOf(of: ProviderClient): Promise<JWTVerifyGetKey> {
     const known = this.#keys.get(of.issuer);
-    try {
-      if (known !== undefined) return await createLocalJWKSet(known)(...named);
-    } catch (error) {
-      if (!(error instanceof errors.JWKSNoMatchingKey)) throw error;
-    }
-    return await createLocalJWKSet(await this.#readKeys(of))(...named);
-  }
-
-  async #readKeys(of: ProviderClient): Promise<JSONWebKeySet> {
+    if (known !== undefined) return known;
     const { jwks_uri: uri } = (await this.#configuration(of)).serverMetadata();
     if (uri === undefined) throw new Error("the provider's metadata names no keys");
-    const answer = await this.#fetch(uri, { method: "GET", headers: { accept: "application/json" } });
-    const keys = z
-      .looseObject({ keys: z.array(z.looseObject({ kty: z.string() })) })
-      .parse(await answer.json());
+    const keys = createRemoteJWKSet(new URL(uri), {
+      cooldownDuration: KEYS_PAUSE_MS,
+      cacheMaxAge: KNOWN.ttl,
+      timeoutDuration: REQUEST_TIMEOUT_MS,
+      [customFetch]: (url) => this.#fetch(url, { method: "GET", headers: { accept: "application/json" } }),
+    });
     this.#keys.set(of.issuer, keys);
     return keys;
   }
@@ -238,8 +234,6 @@ export class Providers {
     return new Response(outcome.body, { status: outcome.httpStatus, headers: { "content-type": type } });
   };
 }
-
-type KeyReader = ReturnType<typeof createLocalJWKSet>;
 
 interface FetchOptions {
   readonly body?: client.FetchBody;

@@ -3,6 +3,7 @@ import type { Payment, RailOutcome, StoredPayment } from "../../domain/ledger/pa
 import type { AgentProfile } from "../../domain/agent/state.ts";
 import type {
   ChangedPayment,
+  ChangeFeed,
   Detachment,
   FencedPlace,
   RailBalance,
@@ -95,10 +96,17 @@ export class CardRail implements RailPort, RailNetwork {
     return card === null ? this.#sandbox.booksOf(transactionId) : this.#cards.booksOf(card);
   }
 
-  /** Yields the issuers' changes first, all at `since`, so that they move no cursor: each connection has its own. */
-  async *changedSince(since: Date): AsyncIterable<ChangedPayment> {
-    for await (const { transactionId } of this.#cards.changed()) yield { transactionId, changedAt: since };
-    yield* this.#sandbox.changedSince(since);
+  changedSince(since: Date): AsyncIterable<ChangedPayment> {
+    return this.#sandbox.changedSince(since);
+  }
+
+  async *feeds(): AsyncIterable<ChangeFeed> {
+    yield* this.#sandbox.feeds();
+    yield* this.#cards.feeds();
+  }
+
+  keepUnbooked(transactionId: string): Promise<void> {
+    return this.#sandbox.keepUnbooked(transactionId);
   }
 
   close(transactionId: string): Promise<void> {

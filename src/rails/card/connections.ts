@@ -148,17 +148,21 @@ export class CardConnections {
     return connection;
   }
 
-  /** Yields all connections except those that can't be opened, whose fault is recorded. */
-  async *all(): AsyncIterable<CardConnection> {
-    for await (const record of this.#connections.find()) {
-      let connection: CardConnection | null = null;
-      try {
-        connection = this.#opened(record);
-      } catch {
-        const fault = "The connection's record can't be opened.";
-        await this.#connections.updateOne({ _id: record._id }, { $set: { fault } });
-      }
-      if (connection !== null) yield connection;
+  /** Returns all connections' ids, those first whose issuers' books were read longest ago. */
+  async ids(): Promise<readonly string[]> {
+    const all = this.#connections.find({}, { projection: { _id: 1 } }).sort({ readThrough: 1 });
+    return (await all.toArray()).map(({ _id }) => _id);
+  }
+
+  /** Returns a connection as recorded now; null if it is gone, or can't be opened and has this recorded as its fault. */
+  async opened(id: string): Promise<CardConnection | null> {
+    const record = await this.#connections.findOne({ _id: id });
+    try {
+      return this.#opened(record);
+    } catch {
+      const fault = "The connection's record can't be opened.";
+      await this.#connections.updateOne({ _id: id }, { $set: { fault } });
+      return null;
     }
   }
 

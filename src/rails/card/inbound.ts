@@ -1,10 +1,12 @@
 import { LRUCache } from "lru-cache";
+import type { Refusal } from "../../domain/errors.ts";
 import type { AuthorizationRefusal } from "../../domain/ledger/books.ts";
 import type { Payment } from "../../domain/ledger/payment.ts";
 import { mcOf } from "../../domain/money.ts";
 import type { AgentProfile } from "../../domain/agent/state.ts";
 import { BoundedWork } from "../../lib/bounded-work.ts";
 import { withTimeout } from "../../lib/with-timeout.ts";
+import type { Limits } from "../../limits/limits.ts";
 import type { IssuerAnswer, NetworkRequest, RawMessage } from "../../payments/card-issuer.ts";
 import type { Bookings } from "../../payments/bookings.ts";
 import type { PaymentEffects } from "../../payments/effects.ts";
@@ -23,14 +25,17 @@ export interface CardMessagesDependencies {
   readonly effects: Pick<PaymentEffects, "publish" | "record">;
   readonly journal: Pick<EventJournal, "organizationEvent">;
   readonly ledgers: BatchingLedgers;
+  readonly limits: Pick<Limits, "ofCardMessage">;
   readonly onFailed: (what: string, error: unknown) => void;
   readonly projections: Pick<Projections, "paymentOf">;
   readonly rulings: Pick<PaymentRulings, "forget" | "restrictionsOn">;
 }
 
-/** Outcome of a message. After `forged`, nothing was done. */
+/** Outcome of a message. After `forged` and `over`, nothing was done. */
 export type Received =
   | { readonly kind: "unknown" | "forged" | "done" }
+  /** The connection is above its share. */
+  | { readonly kind: "over"; readonly refusal: Refusal }
   | { readonly kind: "answered"; readonly answer: IssuerAnswer };
 
 /** Timeout of an answer; later means declined. Networks wait 2 seconds. */
@@ -72,7 +77,7 @@ const AUTHORIZATION_CHARACTERS_MAX = 100;
 export const CHECK_CENTS = 100;
 
 /** Why a network's request is declined: by the ledger, or because the ledger could not be asked. */
-type Refusal = AuthorizationRefusal | "UNAVAILABLE";
+type Decline = AuthorizationRefusal | "UNAVAILABLE" | "RATE_LIMITED";
 
 interface Judged {
   readonly request: NetworkRequest;
@@ -108,11 +113,17 @@ export class CardMessages {
     const message = connection.issuer.read(raw, arrivedAt);
     if (message.kind === "forged") return { kind: "forged" };
     if (message.kind !== "request") return { kind: "done" };
+    // An issuer may approve in place of a refusal, or of no answer.
+    if ((await this.#dependencies.limits.ofCardMessage("authorizations", connectionId)) !== null)
+      return {
+        kind: "answered",
+        answer: connection.issuer.answer(message, "RATE_LIMITED" satisfies Decline),
+      };
     this.#note(connection, "lastRequestAt", arrivedAt);
     this.#deciding += 1;
     const deciding = this.#decided(connection, message, arrivedAt);
     const refusal = await withTimeout(ANSWER_TIMEOUT_MS, deciding)
-      .catch((error: unknown): Refusal => {
+      .catch((error: unknown): Decline => {
         this.#dependencies.onFailed("a network's request was declined, since it could not be decided", error);
         return "UNAVAILABLE";
       })
@@ -124,12 +135,15 @@ export class CardMessages {
    * Handles an event. The card's books are read before the event is acknowledged; otherwise the issuer sends it again.
    */
   async event(connectionId: string, raw: RawMessage): Promise<Received> {
-    const { clock, connections, journal } = this.#dependencies;
+    const { clock, connections, journal, limits } = this.#dependencies;
     const now = clock();
     const connection = await connections.byId(connectionId);
     if (connection === null) return { kind: "unknown" };
     const message = connection.issuer.read(raw, now);
     if (message.kind === "forged") return { kind: "forged" };
+    const share = message.kind === "deposit" ? "deposits" : "events";
+    const over = await limits.ofCardMessage(share, connectionId);
+    if (over !== null) return { kind: "over", refusal: over };
     this.#note(connection, "lastEventAt", now);
     if (message.kind === "deposit") {
       const { amountCents, depositId: id } = message;
@@ -178,7 +192,7 @@ export class CardMessages {
     connection: CardConnection,
     request: NetworkRequest,
     arrivedAt: Date,
-  ): Promise<Refusal | null> {
+  ): Promise<Decline | null> {
     const { cards, ledgers, projections } = this.#dependencies;
     if (request.currency !== "USD" || request.authorization.length > AUTHORIZATION_CHARACTERS_MAX)
       return "CLOSED";
@@ -202,7 +216,7 @@ export class CardMessages {
     profile: AgentProfile,
     { request: paid }: Payment,
     { arrivedAt, release, request: { amountMc, authorization, merchant, position } }: Judged,
-  ): Promise<Refusal | null> {
+  ): Promise<Decline | null> {
     const { clock, ledgers, rulings } = this.#dependencies;
     const { agentId } = profile;
     const { transactionId } = paid;

@@ -7,7 +7,7 @@ import { batchLoader } from "../../lib/batch-loader.ts";
 import { usedCents } from "../../domain/money.ts";
 import type { AgentProfile } from "../../domain/agent/state.ts";
 import type { IssuedCard, IssuerRefusal, IssuerResult } from "../../payments/card-issuer.ts";
-import type { ChangedPayment, Clock } from "../../payments/ports.ts";
+import type { ChangeFeed, Clock } from "../../payments/ports.ts";
 import type { AccessProofs } from "../../secrets/access-proofs.ts";
 import { BulkWriter } from "../../store/bulk-writer.ts";
 import { COLLECTIONS } from "../../store/documents.ts";
@@ -38,15 +38,19 @@ export const ISSUED_CARD_INDEXES: Indexes = {
       reader: "open cards of a connection",
     },
     {
-      key: { askedAt: 1 },
+      key: { connectionId: 1, askedAt: 1 },
       partialFilterExpression: { askedAt: { $gt: new Date(0) } },
       reader: "granted requests that their network may not have counted",
     },
   ],
 };
 
-/** Overlap of consecutive reads of an issuer's books: changes arrive late, and booking some of them failed. */
-const OVERLAP_MS = 86_400_000;
+/** Overlap of consecutive reads of an issuer's books, since changes arrive late. */
+const OVERLAP_MS = 3_600_000;
+/** Longest period of an issuer's books that is read as one page. */
+const PAGE_MS = 3_600_000;
+/** Time after which the rest of a connection's books is left to the next read. */
+const FEED_MS = 600_000;
 /** Age at which a granted request that no read shows is released; equals the domain's own limit. */
 const UNSEEN_MS = 600_000;
 
@@ -159,13 +163,21 @@ export class IssuedCards {
     return outcome;
   }
 
-  async #noteMade(card: IssuedDocument, made: IssuerResult<IssuedCard>): Promise<void> {
+  /** Records the issuer's answer to an order. The first answer stands. */
+  async #noteMade(ordered: IssuedDocument, made: IssuerResult<IssuedCard>): Promise<void> {
     const change = made.ok ? made.value : { refusal: failureOf(made.refusal) };
-    // The first answer stands.
-    await this.#cards.updateOne(
-      { _id: card._id, status: "issued", cardRef: null, refusal: null },
-      { $set: this.#dependencies.accessProofs.changed("issuedCard", card, change) },
-    );
+    let card: IssuedDocument | null = ordered;
+    while (card?.cardRef === null && card.refusal === null) {
+      if (await this.#change(card, change)) return;
+      card = await this.of(card.transactionId);
+    }
+  }
+
+  /** Changes a card with its proof. False if it has changed since it was read. */
+  async #change(card: IssuedDocument, change: Partial<IssuedDocument>): Promise<boolean> {
+    const { _id, proof } = card;
+    const $set = this.#dependencies.accessProofs.changed("issuedCard", card, change);
+    return (await this.#cards.updateOne({ _id, proof }, { $set })).matchedCount === 1;
   }
 
   /** Closes a card for good. A card that is only ordered is made first, so that no later call can make it. */
@@ -182,7 +194,8 @@ export class IssuedCards {
       const closed = await issuer.disarm(card.cardRef);
       if (!closed.ok) throw new IssuerUnusable(closed.refusal.reason);
     }
-    await this.#cards.updateOne({ _id: card._id }, { $set: { closedAt: this.#dependencies.clock() } });
+    if (!(await this.#change(card, { closedAt: this.#dependencies.clock() })))
+      return this.close(transactionId, ordered);
   }
 
   async hasOpen(connectionId: string): Promise<boolean> {
@@ -205,32 +218,44 @@ export class IssuedCards {
     await this.#notes.write({ updateOne: { filter: { _id }, update: { $max: { askedAt: at } } } });
   }
 
-  /**
-   * Yields payments that networks have changed since each connection was last read. An issuer that does not answer does
-   * not block the others.
-   */
-  async *changed(): AsyncIterable<ChangedPayment> {
+  /** Yields a feed of each connection with what its network has changed since it was last read. */
+  async *feeds(): AsyncIterable<ChangeFeed> {
+    for (const id of await this.#dependencies.connections.ids()) yield this.#feedOf(id);
+  }
+
+  async *#feedOf(connectionId: string): ChangeFeed {
     const { clock, connections } = this.#dependencies;
-    for await (const connection of connections.all()) {
-      const began = clock();
-      const since = new Date(connection.record.readThrough.getTime() - OVERLAP_MS);
-      try {
-        for await (const { cardRef, changedAt } of connection.issuer.changedSince(since)) {
-          const card = await this.byRef(connection, cardRef);
-          if (card !== null && !isCheck(card)) yield { transactionId: card.transactionId, changedAt };
+    const began = clock();
+    const connection = await connections.opened(connectionId);
+    if (connection === null) return;
+    const { readThrough } = connection.record;
+    let from = new Date(readThrough.getTime() - OVERLAP_MS);
+    try {
+      while (from < began) {
+        const to = new Date(Math.min(from.getTime() + PAGE_MS, began.getTime()));
+        yield await this.#changedBetween(connection, from, to);
+        if (to > readThrough) {
+          await connections.note(connection, { readThrough: to, fault: null });
+          if (clock().getTime() - began.getTime() > FEED_MS) return;
         }
-        yield* this.#unseen(connection, since, began);
-        await connections.note(connection, { readThrough: began, fault: null });
-      } catch (error) {
-        await connections.note(connection, { fault: error instanceof Error ? error.message : String(error) });
+        from = to;
       }
+    } catch (error) {
+      await connections.note(connection, { fault: error instanceof Error ? error.message : String(error) });
     }
   }
 
-  async *#unseen({ id }: CardConnection, since: Date, now: Date): AsyncIterable<ChangedPayment> {
-    const askedAt = { $gte: since, $lte: new Date(now.getTime() - UNSEEN_MS) };
-    for await (const { transactionId } of this.#cards.find({ connectionId: id, askedAt }))
-      yield { transactionId, changedAt: since };
+  async #changedBetween(connection: CardConnection, from: Date, to: Date): Promise<readonly string[]> {
+    const ids = new Set<string>();
+    for await (const { cardRef } of connection.issuer.changedSince(from, to)) {
+      const card = await this.byRef(connection, cardRef);
+      if (card !== null && !isCheck(card)) ids.add(card.transactionId);
+    }
+    const unseenTo = new Date(Math.min(to.getTime(), this.#dependencies.clock().getTime() - UNSEEN_MS));
+    const askedAt = { $gte: from, $lte: unseenTo };
+    for await (const { transactionId } of this.#cards.find({ connectionId: connection.id, askedAt }))
+      ids.add(transactionId);
+    return [...ids];
   }
 
   async #connectionOf(card: IssuedDocument): Promise<CardConnection> {

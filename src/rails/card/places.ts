@@ -1,9 +1,10 @@
 import type { Collection, Db, Document } from "mongodb";
 import type { CategoryLists } from "../../domain/rules/restrictions.ts";
-import type { FencedPlace } from "../../payments/ports.ts";
+import type { ChangeFeed, Clock, FencedPlace } from "../../payments/ports.ts";
 import { BulkWriter } from "../../store/bulk-writer.ts";
 import { COLLECTIONS } from "../../store/documents.ts";
 import { type FenceDocument, FenceWriter } from "../../store/fence-writer.ts";
+import type { Indexes } from "../../store/indexes.ts";
 import type { CardLedgerDocument } from "./network-books.ts";
 
 /** A decision in the capture's place that the capture is never made. On no organization's books; found only by id. */
@@ -39,8 +40,13 @@ export interface IssuedDocument extends Document {
   askedAt: Date | null;
   closedAt: Date | null;
   createdAt: Date;
-  /** MAC over the fields that define the card (`AccessProofs`). */
+  /** MAC over all fields but `askedAt` (`AccessProofs`). */
   proof: string;
+}
+
+interface Marked {
+  readonly _id: string;
+  readonly unbookedAt: Date;
 }
 
 export type Entry = CardLedgerDocument | WithheldDocument | FencedDocument | IssuedDocument;
@@ -56,7 +62,23 @@ export const CHECK_PREFIX = "check_";
 export const isCheck = ({ transactionId }: Pick<IssuedDocument, "transactionId">): boolean =>
   transactionId.startsWith(CHECK_PREFIX);
 
-export const placeOf = (transactionId: string): string => `capture/${transactionId}`;
+const PLACES = "capture/";
+export const placeOf = (transactionId: string): string => `${PLACES}${transactionId}`;
+
+export const UNBOOKED_INDEXES: Indexes = {
+  [COLLECTIONS.sandboxCardLedger]: [
+    {
+      key: { unbookedAt: 1 },
+      partialFilterExpression: { unbookedAt: { $type: "date" } },
+      reader: "payments whose changes could not be booked",
+    },
+  ],
+};
+
+/** Maximum payments in a page of those that could not be booked. */
+const UNBOOKED_PAGE_SIZE = 100;
+/** Time after which the remaining payments that could not be booked are left to the next read. */
+const UNBOOKED_MS = 600_000;
 
 /**
  * The place of each card payment's first entry: a capture of the sandbox, a card at an issuer, or the decision for
@@ -89,6 +111,31 @@ export class CardPlaces {
   /** Ensures that the payment is never charged. False if its place is taken. */
   withhold(transactionId: string, createdAt: Date): Promise<boolean> {
     return this.put({ _id: placeOf(transactionId), status: "withheld", createdAt }, Infinity);
+  }
+
+  /** Marks a payment as changed and not booked. Throws if it has no place. */
+  async keepUnbooked(transactionId: string, unbookedAt: Date): Promise<void> {
+    const _id = placeOf(transactionId);
+    const { matchedCount } = await this.#ledger.updateOne({ _id }, { $set: { unbookedAt } });
+    if (matchedCount === 0) throw new Error(`${transactionId} has no place`);
+  }
+
+  /** Yields the marked payments, those tried longest ago first. One that is marked again keeps its mark. */
+  async *unbooked(clock: Clock): ChangeFeed {
+    const began = clock();
+    while (clock().getTime() - began.getTime() < UNBOOKED_MS) {
+      const marked = await this.#ledger
+        .find<Marked>({ unbookedAt: { $type: "date", $lt: began } }, { projection: { unbookedAt: 1 } })
+        .sort({ unbookedAt: 1 })
+        .limit(UNBOOKED_PAGE_SIZE)
+        .toArray();
+      if (marked.length === 0) return;
+      yield marked.map(({ _id }) => _id.slice(PLACES.length));
+      const update = { $unset: { unbookedAt: true } };
+      await this.#ledger.bulkWrite(
+        marked.map(({ _id, unbookedAt }) => ({ updateOne: { filter: { _id, unbookedAt }, update } })),
+      );
+    }
   }
 
   async fence(places: readonly FencedPlace[], createdAt: Date): Promise<void> {

@@ -8,6 +8,7 @@ import { BulkWriter } from "../../store/bulk-writer.ts";
 import { COLLECTIONS } from "../../store/documents.ts";
 import type {
   ChangedPayment,
+  ChangeFeed,
   Clock,
   Detachment,
   FencedPlace,
@@ -113,6 +114,15 @@ export class CardSandbox implements RailPort, RailNetwork {
       .find<CardLedgerDocument>({ changedAt: { $gte: since, $type: "date" } })
       .sort({ changedAt: 1 });
     for await (const { changedAt = since, transactionId } of changed) yield { transactionId, changedAt };
+  }
+
+  /** Yields the payments that `keepUnbooked` keeps. */
+  async *feeds(): AsyncIterable<ChangeFeed> {
+    yield this.#places.unbooked(this.#clock);
+  }
+
+  keepUnbooked(transactionId: string): Promise<void> {
+    return this.#places.keepUnbooked(transactionId, this.#clock());
   }
 
   async play(transactionId: string, number: number): Promise<"played" | "not_yet" | "never"> {

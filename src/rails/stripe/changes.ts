@@ -7,8 +7,15 @@ import { disputeObject, type EventObject, eventObject, transactionObject } from 
  * Yields changed cards, oldest change first. Sources are the list of events, which Stripe keeps for 30 days whether
  * delivered or not, and the transactions, which stay.
  */
-export async function* changedCards(client: StripeClient, since: Date): AsyncGenerator<ChangedCard> {
-  const created = { gte: Math.floor(since.getTime() / 1_000) };
+export async function* changedCards(
+  client: StripeClient,
+  since: Date,
+  until?: Date,
+): AsyncGenerator<ChangedCard> {
+  const created = {
+    gte: Math.floor(since.getTime() / 1_000),
+    lte: until === undefined ? undefined : Math.ceil(until.getTime() / 1_000),
+  };
   const changed = new Map<string, number>();
   const note = (cardRef: string, at: number): void => {
     changed.set(cardRef, Math.max(at, changed.get(cardRef) ?? 0));

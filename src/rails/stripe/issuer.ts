@@ -133,8 +133,8 @@ class StripeIssuer implements CardIssuer {
     return booksFrom({ authorizations, transactions, disputes });
   }
 
-  changedSince(since: Date): AsyncIterable<ChangedCard> {
-    return changedCards(this.#client, since);
+  changedSince(since: Date, until?: Date): AsyncIterable<ChangedCard> {
+    return changedCards(this.#client, since, until);
   }
 
   async cardView(cardRef: string, nonce: string): Promise<IssuerResult<CardView>> {

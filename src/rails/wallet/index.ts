@@ -106,7 +106,7 @@ export function createWallets(options: WalletsOptions): Wallets {
     const inOrder = [...recorded].filter(isTransaction).toSorted((one, other) => one.nonce - other.nonce);
     await rpc.sendAll(inOrder.map(({ raw }) => raw));
   });
-  const limits = new WalletLimits({ outbox, config, wallets, finality, clock, broadcast });
+  const limits = new WalletLimits({ outbox, config, wallets, finality, clock, broadcast, onWarning });
   const foreignNonces = new ForeignNonces({
     db,
     rpc,

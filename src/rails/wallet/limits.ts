@@ -6,6 +6,7 @@ import type { Call, ChainOutbox, Recorded } from "../../chain/outbox.ts";
 import type { Finality } from "../../chain/finality.ts";
 import { isTransaction, type RecordedTransaction } from "../../chain/outbox.ts";
 import { unitsOf } from "../../chain/units.ts";
+import type { ChainWatchers } from "../../chain/repairs.ts";
 import type { Clock } from "../../payments/ports.ts";
 import { KeyedMutex } from "../../lib/keyed-mutex.ts";
 import type { AgentWallets, Wallet, TargetLimit } from "./wallets.ts";
@@ -38,6 +39,7 @@ export interface LimitsDependencies {
   readonly finality: Finality;
   readonly clock: Clock;
   readonly broadcast: (recorded: Iterable<Recorded>) => Promise<void>;
+  readonly onWarning: ChainWatchers["onWarning"];
 }
 
 /**
@@ -74,16 +76,24 @@ export class WalletLimits {
     await Promise.all(marked.map((wallet) => this.converge(wallet)));
   }
 
-  /** Sets due limits one after another, a bounded number per organization, so that payments can go in between. */
+  /**
+   * Sets due limits one after another, a bounded number per organization, so that payments can go in between. One that
+   * can't be set is due again, and holds no other up.
+   */
   async setDue(stopping?: AbortSignal): Promise<void> {
-    const { clock, wallets } = this.#dependencies;
+    const { clock, onWarning, wallets } = this.#dependencies;
     const now = clock();
     const postponedTo = new Date(now.getTime() + COALESCE_MS);
     for (const agentId of await wallets.takeDue(now, postponedTo, PER_ROUND)) {
       // The remaining limits are postponed, and become due again.
       if (stopping?.aborted === true) return;
-      const wallet = await wallets.of(agentId);
-      if (wallet !== null) await this.converge(wallet);
+      try {
+        const wallet = await wallets.of(agentId);
+        if (wallet !== null) await this.converge(wallet);
+      } catch (error) {
+        const said = error instanceof Error ? error.message : "";
+        onWarning("a wallet's limit could not be set", { agentId, error: said });
+      }
     }
   }
 

@@ -18,7 +18,7 @@ interface TargetDocument {
   readonly _id: string;
   readonly profile: AgentProfile;
   readonly cents: number;
-  /** MAC over the agent's id and the cents. */
+  /** MAC over profile and cents. */
   readonly proof: string;
   /** Number of the next funding. Two processes that check at once begin the same one. */
   readonly next: number;
@@ -84,11 +84,11 @@ export class WalletTargets {
     const within = session === undefined ? {} : { session };
     if (cents === null) {
       // The number stays, so that a funding in flight is not begun again.
-      const none = { $set: { cents: 0, proof: macs.make(textOf(_id, 0)) } };
+      const none = { $set: { profile, cents: 0, proof: macs.make(textOf(profile, 0)) } };
       await this.#targets.updateOne({ _id }, none, within);
       return;
     }
-    const change = { profile, cents, proof: macs.make(textOf(_id, cents)), dueAt: clock() };
+    const change = { profile, cents, proof: macs.make(textOf(profile, cents)), dueAt: clock() };
     const changed = { $set: change, $setOnInsert: { next: 1 } };
     await this.#targets.updateOne({ _id }, changed, { ...within, upsert: true });
   }
@@ -119,7 +119,7 @@ export class WalletTargets {
   /** Resolves to the time until the next check. */
   async #keep({ _id, cents, next, profile, proof }: TargetDocument): Promise<number> {
     const { audit, fundings, macs, rpc, tokenDecimals, wallets } = this.#dependencies;
-    if (profile.agentId !== _id || !macs.isMac(textOf(_id, cents), proof))
+    if (profile.agentId !== _id || !macs.isMac(textOf(profile, cents), proof))
       throw new Error("the target is not as the service wrote it");
     const agent = await this.#agents.findOne({ _id }, { projection: { lifecycle: 1 } });
     const wallet = await wallets.genuine(_id);
@@ -144,5 +144,5 @@ export class WalletTargets {
   }
 }
 
-const textOf = (agentId: string, cents: number): string =>
-  canonicalJson({ walletTarget: { agentId, cents } });
+const textOf = ({ agentId, name, organizationId, projectId, teamId }: AgentProfile, cents: number): string =>
+  canonicalJson({ walletTarget: { agentId, name, organizationId, projectId, teamId, cents } });

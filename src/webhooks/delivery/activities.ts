@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { ApplicationFailure, Context } from "@temporalio/activity";
+import { ApplicationFailure } from "@temporalio/activity";
 import { ApplicationFailureCategory } from "@temporalio/common";
+import { withHeartbeats } from "../../lib/heartbeats.ts";
 import type { AccessProofs } from "../../secrets/access-proofs.ts";
 import type { Activities } from "../../../activities/types.ts";
 import type { DeliveryAttempts } from "./attempt.ts";
@@ -12,8 +13,6 @@ import type { Watching } from "./watching.ts";
 
 /** Duration of one activity of a watch; its workflow then starts another. */
 const WATCH_MS = 300_000;
-/** The SDK sends a heartbeat every 4 s at most. */
-const BEAT_MS = 2_000;
 /** Interval of looks for deliveries with a pending action. */
 const SWEEP_MS = 2_000;
 /** Delay between the end of a process's watch and the next one's start. */
@@ -86,15 +85,8 @@ export function createWebhookActivities(dependencies: WebhookActivityDependencie
   };
 }
 
-/** Sends heartbeats while the work goes on, so that another worker takes over soon after they stop. */
 async function beating(watching: Watching, step: () => Promise<boolean>): Promise<void> {
-  const context = Context.current();
-  const timer = setInterval(() => context.heartbeat(), BEAT_MS);
-  try {
-    await watching.watch(WATCH_MS, step);
-  } finally {
-    clearInterval(timer);
-  }
+  await withHeartbeats(() => watching.watch(WATCH_MS, step));
   if (!watching.isStopped) return;
   // Fails instead of completing, so that the watch is not restarted here until the worker is gone.
   throw later("this process is stopping", HANDOVER_MS);

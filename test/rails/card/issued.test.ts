@@ -6,12 +6,13 @@ import type { CardNetwork } from "../../../src/engines/card-network/network.ts";
 import type { Card } from "../../../src/engines/card-network/shapes.ts";
 import { isReports } from "../../../src/messages/guards/payment.ts";
 import { CardRail } from "../../../src/rails/card/card-rail.ts";
-import { CardConnections } from "../../../src/rails/card/connections.ts";
+import { CardConnections, IssuerUnusable } from "../../../src/rails/card/connections.ts";
 import { IssuedCards } from "../../../src/rails/card/issued.ts";
-import { CHECK_PREFIX } from "../../../src/rails/card/places.ts";
+import { CHECK_PREFIX, type IssuedDocument, placeOf } from "../../../src/rails/card/places.ts";
 import { CardSandbox } from "../../../src/rails/card/rail.ts";
 import { MasterKey } from "../../../src/secrets/master-key.ts";
 import { Sealer } from "../../../src/secrets/sealer.ts";
+import { COLLECTIONS } from "../../../src/store/documents.ts";
 import { newPayment } from "../../chain/support.ts";
 import { TEST_ACCESS_PROOFS } from "../../support/access-proofs.ts";
 import { issuersAt, testCardNetwork } from "../../support/card-network.ts";
@@ -30,6 +31,7 @@ const MERCHANT = {
   country: "US",
 };
 const DAY_MS = 86_400_000;
+const HOUR_MS = DAY_MS / 24;
 
 let now = new Date();
 const clock = () => now;
@@ -81,7 +83,7 @@ describe("the card rail with a connected issuer", function () {
     cardsOf(made).filter(({ status }) => status === "active").length;
   const changed = async (): Promise<string[]> => {
     const ids: string[] = [];
-    for await (const { transactionId } of process.rail.changedSince(now)) ids.push(transactionId);
+    for await (const feed of process.rail.feeds()) for await (const page of feed) ids.push(...page);
     return ids;
   };
 
@@ -187,6 +189,7 @@ describe("the card rail with a connected issuer", function () {
     network.configure({ lost: 0 });
     const card = await process.cards.of(idOf(asked));
     if (card === null) throw new Error("no card");
+    now = new Date();
     await process.cards.noteAsked(card, now);
     expect(await changed())
       .to.include(idOf(used))
@@ -195,6 +198,53 @@ describe("the card rail with a connected issuer", function () {
     expect(await changed()).to.include.members([idOf(used), idOf(asked)]);
     const books = await process.rail.booksOf(idOf(used));
     expect(books.map(({ isOpen, requests }) => [isOpen, requests])).to.deep.equal([[true, 1]]);
+  });
+
+  it("a payment kept as not booked is read again until it is, and not after", async () => {
+    const made = payment();
+    await process.rail.send(profile, made, BEFORE);
+    await process.rail.keepUnbooked(idOf(made));
+    now = new Date(now.getTime() + 1);
+    for await (const feed of process.rail.feeds())
+      for await (const page of feed)
+        if (page.includes(idOf(made))) await process.rail.keepUnbooked(idOf(made));
+    now = new Date(now.getTime() + 1);
+    expect(await changed()).to.include(idOf(made));
+    expect(await changed()).not.to.include(idOf(made));
+  });
+
+  it("a long absence is read hour by hour, and what was booked before a break is kept", async () => {
+    const readThrough = async () =>
+      (await process.connections.recordOf(profile.organizationId))?.readThrough.getTime() ?? 0;
+    const before = await readThrough();
+    now = new Date(now.getTime() + DAY_MS / 2);
+    const pages = async (most: number) => {
+      let read = 0;
+      for await (const feed of process.cards.feeds())
+        for await (const _page of feed) if ((read += 1) === most) return read;
+      return read;
+    };
+    // The first hour overlaps with the last read, and the third one is not booked yet.
+    expect(await pages(3)).to.equal(3);
+    expect(await readThrough()).to.equal(before + HOUR_MS);
+    expect(await pages(Infinity)).to.equal(12);
+    expect(await readThrough()).to.equal(now.getTime());
+  });
+
+  it("a card whose end or categories only MongoDB has is used for no decision", async () => {
+    const made = payment();
+    await process.rail.send(profile, made, BEFORE);
+    const stored = db.collection<IssuedDocument>(COLLECTIONS.sandboxCardLedger);
+    const _id = placeOf(idOf(made));
+    const genuine = await stored.findOne({ _id });
+    const refusal = { code: "CARD_NOT_ISSUED", reason: "forged" } as const;
+    for (const forged of [{ closedAt: now }, { refusal }, { categories: { only: ["7995"], never: [] } }]) {
+      await stored.updateOne({ _id }, { $set: forged });
+      const asked: unknown = await process.rail.query(made).catch((error: unknown) => error);
+      expect(asked, Object.keys(forged).join()).to.be.instanceOf(IssuerUnusable);
+      if (genuine !== null) await stored.replaceOne({ _id }, genuine);
+    }
+    expect(await process.rail.query(made)).to.include({ status: "armed" });
   });
 
   it("a card tried over and over keeps books that a command takes, with all that was granted", async () => {
