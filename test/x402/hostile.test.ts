@@ -206,7 +206,7 @@ describe("purchases from shops that cheat, break or do not settle", () => {
     for (const answer of await Promise.all(waiting)) expect(codeOf(answer)).to.equal("SHOP_UNREACHABLE");
   });
 
-  it("while an organization has no turn left, its purchases are put off, and finished ones answered", async () => {
+  it("a full organization's purchases are put off in turn, and finished ones are answered again", async () => {
     const [shop, silent] = [
       await openShop({ rpcUrl: rpcUrl(), token: facts.token }),
       await openHandMade(() => undefined),
