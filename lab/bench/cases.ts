@@ -19,6 +19,7 @@ export const SYSTEMS = [
   "large-10000",
   "runaway",
   "shops",
+  "shops-loop",
   "bare-runs",
   "deliveries",
   "delivered",
@@ -47,6 +48,7 @@ export const SYSTEM_TITLES: Readonly<Record<SystemName, string>> = {
   "large-10000": "payments among 10,000 agents",
   runaway: "payments beside a runaway agent",
   shops: "payments beside slow shops",
+  "shops-loop": "payments beside slow shops, callers that never pause",
   "bare-runs": "bare runs",
   deliveries: "webhook deliveries",
   delivered: "payments, each event delivered",
@@ -106,7 +108,7 @@ const CREATING: readonly SystemName[] = ["bare-start", "creates"];
 const CAPPED: readonly SystemName[] = ["payments", "capped", "plain-levels"];
 const LARGE: readonly SystemName[] = ["payments", "large-1000", "large-10000"];
 const RUNAWAY: readonly SystemName[] = ["payments", "runaway"];
-const SHOPS: readonly SystemName[] = ["payments", "shops"];
+const SHOPS: readonly SystemName[] = ["payments", "shops", "shops-loop"];
 const DELIVERING: readonly SystemName[] = ["bare-runs", "deliveries"];
 const NOTIFIED_SYSTEMS: readonly SystemName[] = ["payments", "delivered"];
 const STUCK: readonly SystemName[] = ["payments", "stuck"];
@@ -264,13 +266,14 @@ export const ALL_CASES: Readonly<Record<CaseName, Case>> = {
     agents: "spread",
     lengths: 1,
   },
+  // Long enough for callers to come again.
   "shops-16": {
     name: "shops-16",
-    title: "beside 1,000 slow or endless shops, 16 connections",
+    title: "beside 1,000 callers of slow or endless shops, 16 connections",
     connections: 16,
     systems: SHOPS,
     agents: "spread",
-    lengths: 1,
+    lengths: 3,
   },
   "deliver-1": {
     name: "deliver-1",

@@ -56,14 +56,16 @@ export function purchaseHandlers(dependencies: HandlerDependencies): PurchaseHan
 
   async function buy(cachedCall: Call) {
     const { asked, principal } = cachedCall;
-    const busy = visit.busy(principal.agent);
-    if (busy !== null) return refused(busy);
+    const earlierPayment = payments.earlier(principal.agent._id, asked.idempotencyKey);
+    // A new purchase that would find no turn costs no more than this look-up.
+    if (visit.isBusy(principal.agent) && (await earlierPayment) === null)
+      return refused(visit.busy(principal.agent));
     const request = requestOf(asked);
     const hash = payloadHash({ ...request, maxAmountCents: asked.maxAmountCents, purpose: asked.purpose });
     // No shop is asked, and no goods are given again, for a key that has been revoked since it was cached.
     const [verified, earlier] = await Promise.all([
       principal.cached?.verify() ?? ok(principal),
-      payments.earlier(principal.agent._id, asked.idempotencyKey),
+      earlierPayment,
     ]);
     if (!verified.ok) return verified;
     const call = { ...cachedCall, principal: verified.value };

@@ -5,16 +5,11 @@ import { ok, refused, type Result } from "../../src/domain/result.ts";
 import type { WholeAnswer } from "../../src/lib/guarded-fetch/exchange.ts";
 import { chosenOffer, type Chosen } from "../../src/rails/challenge/protocols/choose.ts";
 import type { Offer } from "../../src/rails/challenge/protocols/offer.ts";
-import { SHOP_TIMEOUT_MS, type ShopRequest } from "../../src/rails/challenge/shops.ts";
+import type { ShopRequest } from "../../src/rails/challenge/shops.ts";
 import type { HandlerDependencies } from "./dependencies.ts";
 import { wrongRecipient } from "./payment-recipients.ts";
 
-const BUSY = refusal(
-  "SERVICE_UNAVAILABLE",
-  "Too many requests to shops are going on; repeat it with the same idempotencyKey.",
-  // By then the exchanges in flight have ended.
-  { retryAfterSeconds: SHOP_TIMEOUT_MS / 1_000 },
-);
+const BUSY = "Too many requests to shops are going on; repeat it with the same idempotencyKey.";
 
 export function shopVisits({
   clock,
@@ -22,13 +17,17 @@ export function shopVisits({
   shops,
   wallets,
 }: Pick<HandlerDependencies, "clock" | "purchases" | "shops" | "wallets">) {
+  /** Refuses a request that finds no turn. */
+  const busy = ({ organizationId }: AgentDocument): Refusal =>
+    refusal("SERVICE_UNAVAILABLE", BUSY, { retryAfterSeconds: shops.retryAfterSeconds(organizationId) });
+
   return {
-    /** Refuses a request that would find no turn, before anything is read for it. */
-    busy: ({ organizationId }: AgentDocument): Refusal | null => (shops.isBusy(organizationId) ? BUSY : null),
+    busy,
+    isBusy: ({ organizationId }: AgentDocument): boolean => shops.isBusy(organizationId),
 
     async unpaid(agent: AgentDocument, request: ShopRequest): Promise<Result<WholeAnswer>> {
       const fetched = await shops.fetch(profileOf(agent), request);
-      if (fetched === null) return refused(BUSY);
+      if (fetched === null) return refused(busy(agent));
       if (fetched.kind === "answered") return ok(fetched);
       const { reason, urlProblem } = fetched;
       if (urlProblem === null)

@@ -207,13 +207,16 @@ export class Pipeline {
     await sleep(WRONG_PASSWORD_DELAY_MS);
   }
 
-  /** Reports an invalid credential before any other refusal. */
+  /**
+   * Reports an invalid credential before any other refusal than 503: too much is going on, and the credential is checked
+   * when the call is repeated.
+   */
   async #verified(
     call: Call,
     { body }: RawInput,
     result: Result<Reply<unknown>>,
   ): Promise<Result<Reply<unknown>>> {
-    if (result.ok) return result;
+    if (result.ok || result.refusal.code === "SERVICE_UNAVAILABLE") return result;
     try {
       const first = await cachedAgentRefusal(call.requester.principal);
       return first === null ? result : refused(first);

@@ -23,6 +23,7 @@ const WITHOUT_ENGINES: Beginnings = [
   "domain/",
   "engines/",
   "http/base-url",
+  "limits/retry-turns",
   "mail/settings",
   "mail/smtp",
   "mail/text",

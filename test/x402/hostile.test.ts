@@ -10,8 +10,11 @@ import { facilitatorOn, factsOf, openShop } from "./shops.ts";
 /** Answers of 256 KiB at the most are taken. */
 const BODY_MAX_BYTES = 256 * 1_024;
 
-/** Exchanges with shops that one agent may have at once. */
+/** Exchanges with shops that one agent may have at once, and an organization. */
 const OF_AGENT_MAX = 16;
+const OF_ORGANIZATION_MAX = 64;
+/** Time within which all of them have ended. */
+const SHOP_SECONDS = 10;
 const BODY_PIECES_MAX = 8_192;
 
 /** After that an authorization of these shops is dead. */
@@ -201,6 +204,33 @@ describe("purchases from shops that cheat, break or do not settle", () => {
     expect((await agent.pay()).transaction.status).to.equal("approved");
     await shop.close();
     for (const answer of await Promise.all(waiting)) expect(codeOf(answer)).to.equal("SHOP_UNREACHABLE");
+  });
+
+  it("a full organization's purchases are put off in turn, and finished ones are answered again", async () => {
+    const [shop, silent] = [
+      await openShop({ rpcUrl: rpcUrl(), token: facts.token }),
+      await openHandMade(() => undefined),
+    ];
+    const body = request(`${shop.url}/paid/x`);
+    const bought = await buy(body);
+    const agents = await Promise.all(
+      Array.from({ length: OF_ORGANIZATION_MAX / OF_AGENT_MAX }, () => world.agent()),
+    );
+    const visit = (token: string) =>
+      world.api.call("payX402Request", { token, body: request(`${silent.url}/`) });
+    const waiting = agents.flatMap(({ key }) => Array.from({ length: OF_AGENT_MAX }, () => visit(key)));
+    await until("all wait", () => Promise.resolve(silent.visits.length >= waiting.length ? true : null));
+    const others = await Promise.all(Array.from({ length: OF_ORGANIZATION_MAX }, () => visit(agent.key)));
+    const seconds = others.map((other) => {
+      expect(codeOf(other)).to.equal("SERVICE_UNAVAILABLE");
+      return Number(Object(other.body)["retry_after_seconds"]);
+    });
+    expect(Math.min(...seconds)).to.equal(SHOP_SECONDS);
+    expect(Math.max(...seconds)).to.be.within(2 * SHOP_SECONDS - 1, 2 * SHOP_SECONDS);
+    expect(await again(body)).to.deep.include({ body: bought.body, httpStatus: 200, replayed: true });
+    expect(silent.visits).to.have.length(waiting.length);
+    await Promise.all([shop.close(), silent.close()]);
+    await Promise.all(waiting);
   });
 
   it("addresses that are not public, other schemes and forms of a URL are 400", async () => {

@@ -19,7 +19,7 @@ export class LoadClient {
   send(template: RequestTemplate): Promise<string | null> {
     const { method = "POST", path } = template;
     const body =
-      template.body === null ? "" : JSON.stringify({ ...template.body, idempotencyKey: randomUUID() });
+      template.body === null ? "" : JSON.stringify({ idempotencyKey: randomUUID(), ...template.body });
     const headers = {
       ...template.headers,
       "content-length": Buffer.byteLength(body),

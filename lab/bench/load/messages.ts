@@ -1,4 +1,4 @@
-/** A request that is sent over and over; with a body, each time under a fresh idempotency key. */
+/** A request that is sent over and over; a body without an idempotency key gets a fresh one each time. */
 export interface RequestTemplate {
   /** POST unless it is said. */
   readonly method?: "GET";

@@ -22,7 +22,7 @@ import { prepareWallets, spentOnChain } from "./wallets.ts";
 import { makeIdleAgents } from "./idle-agents.ts";
 import { openPages } from "./pages.ts";
 import { Runaway } from "./runaway.ts";
-import { SlowShops } from "./slow-shops.ts";
+import { type Patience, SlowShops } from "./slow-shops.ts";
 import { startWaiting } from "./waiting.ts";
 import type { Site, System } from "./system.ts";
 import { ORDER, portOf, serviceEnvironment, TRANSFER } from "./system.ts";
@@ -188,13 +188,13 @@ export const startPaymentsBesideRunaway = (site: Site): Promise<System> =>
     rival: (port, all) => new Runaway(port, ORDER, all.slice(SPREAD_AGENTS)),
   });
 
-/** Payments while as many other calls as may be ask at shops that never finish. */
-export const startPaymentsBesideShops = (site: Site): Promise<System> =>
+/** Payments while callers of the same agents buy from shops that never finish. */
+export const startPaymentsBesideShops = (site: Site, patience: Patience): Promise<System> =>
   startPaying(site, {
     ...BY_CARD,
-    name: "shops",
+    name: `shops_${patience}`,
     sharesPaymentsService: true,
-    rival: (port, all) => new SlowShops(port, all),
+    rival: (port, all) => new SlowShops(port, all, patience),
   });
 
 /** Payments with an endpoint for every event. */

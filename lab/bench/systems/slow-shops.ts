@@ -1,30 +1,42 @@
+import { randomUUID } from "node:crypto";
+import { setMaxListeners } from "node:events";
 import { createServer, type Server, type ServerResponse } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
-import { z } from "zod";
+import { refusedOf } from "../../../src/client/answers.ts";
+import { pause, pauseBefore } from "../../../src/client/retries.ts";
 import { gate } from "../../../test/workflows/support/doubles.ts";
 import { LoadClient } from "../load/client.ts";
 import type { PayingAgent } from "./payments-agents.ts";
 
-/**
- * Shops, by their paths, each with a call of its own, which comes again when it is told to. Every second shop is silent,
- * the others send a body that never ends.
- */
+/** Shops, by their paths. Every second one is silent, the others send a body that never ends. */
 const SHOPS = 1_000;
 const PIECE = Buffer.alloc(1_024, "a");
 const PIECE_MS = 200;
-const refused = z.object({ retry_after_seconds: z.number() });
+/** Time over which the first calls arrive, evenly: callers are independent of each other. */
+const ARRIVAL_MS = 10_000;
 
-/** Agents that ask at shops which never finish, from when they are started until they are stopped. */
+/**
+ * Callers' answer to a refusal. `client`: the published client's, which keeps to `retry-after` and gives up after some
+ * attempts. `loop`: the same call at once, however often it is refused.
+ */
+export type Patience = "client" | "loop";
+
+/**
+ * 1,000 callers, each with one purchase under way at a shop that never finishes, from their start until they are
+ * stopped. A caller whose purchase has ended begins another one.
+ */
 export class SlowShops {
   readonly #port: number;
   readonly #agents: readonly PayingAgent[];
+  readonly #patience: Patience;
   #server: Server | null = null;
-  #asking: Promise<unknown> = Promise.resolve();
+  #calling: Promise<unknown> = Promise.resolve();
   #stopping = new AbortController();
 
-  constructor(port: number, agents: readonly PayingAgent[]) {
+  constructor(port: number, agents: readonly PayingAgent[], patience: Patience) {
     this.#port = port;
     this.#agents = agents;
+    this.#patience = patience;
   }
 
   /** None of the shops asks for money. */
@@ -32,10 +44,11 @@ export class SlowShops {
     return 0;
   }
 
-  /** Resolves once each call has reached its shop or was told to come again. */
+  /** Resolves once each caller has reached its shop or was told to come again. */
   async start(): Promise<void> {
     if (this.#server !== null) return;
     this.#stopping = new AbortController();
+    setMaxListeners(SHOPS, this.#stopping.signal);
     let seen = 0;
     const begun = gate();
     const see = (): void => {
@@ -53,10 +66,10 @@ export class SlowShops {
     const address = server.address();
     if (address === null || typeof address === "string") throw new Error("a TCP server has a port");
     const client = new LoadClient(this.#port, SHOPS);
-    const asking = Array.from({ length: SHOPS }, (_none, index) =>
-      this.#ask(client, `http://127.0.0.1:${String(address.port)}`, index, see),
+    const calling = Array.from({ length: SHOPS }, (_none, index) =>
+      this.#call(client, `http://127.0.0.1:${String(address.port)}`, index, see),
     );
-    this.#asking = Promise.all(asking).finally(() => client.close());
+    this.#calling = Promise.all(calling).finally(() => client.close());
     await begun.opened;
   }
 
@@ -65,29 +78,34 @@ export class SlowShops {
     this.#server?.closeAllConnections();
     this.#server?.close();
     this.#server = null;
-    await this.#asking;
+    await this.#calling;
   }
 
-  async #ask(client: LoadClient, url: string, index: number, onAnswered: () => void): Promise<void> {
+  async #call(client: LoadClient, url: string, index: number, onRefused: () => void): Promise<void> {
     const { apiKey = "" } = this.#agents[index % this.#agents.length] ?? {};
     const { signal } = this.#stopping;
-    const headers = { authorization: `Bearer ${apiKey}` };
-    const body = { url: `${url}/${String(index)}`, maxAmountCents: 1, purpose: "slow" };
+    const request = { path: "/v1/payments/x402", headers: { authorization: `Bearer ${apiKey}` } };
+    const about = { url: `${url}/${String(index)}`, maxAmountCents: 1, purpose: "slow" };
+    await pause((index / SHOPS) * ARRIVAL_MS, signal);
     while (!signal.aborted) {
-      const error = await client.send({ path: "/v1/payments/x402", headers, body });
-      onAnswered();
-      const seconds = retryAfterSeconds(error);
-      // Spread, since clients do not come again at the same moment.
-      if (seconds > 0)
-        await sleep(seconds * 1_000 * (0.5 + index / SHOPS), undefined, { signal }).catch(() => undefined);
+      const body = { ...about, idempotencyKey: randomUUID() };
+      for (let tries = 1; !signal.aborted; tries += 1) {
+        const error = await client.send({ ...request, body });
+        const pauseMs = pauseAfter(error, tries);
+        if (pauseMs === null) break;
+        onRefused();
+        await pause(this.#patience === "loop" ? 0 : pauseMs, signal);
+      }
     }
   }
 }
 
-/** Time after which a call that was answered 503 is to be repeated; 0 for other answers. */
-function retryAfterSeconds(error: string | null): number {
-  if (error?.startsWith("503 ") !== true) return 0;
-  return refused.parse(JSON.parse(error.slice("503 ".length))).retry_after_seconds;
+/** Pause of the published client before it repeats a call; null if it does not. */
+function pauseAfter(error: string | null, tries: number): number | null {
+  const [, status, text] = /^(\d{3}) (.*)$/s.exec(error ?? "") ?? [];
+  if (status === undefined || text === undefined) return null;
+  const refused = refusedOf(Number(status), new Headers(), JSON.parse(text));
+  return pauseBefore({ method: "POST" }, true, refused, tries);
 }
 
 async function dribble(response: ServerResponse): Promise<void> {

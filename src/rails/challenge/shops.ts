@@ -1,6 +1,7 @@
 import { type FetchOutcome, GuardedFetch } from "../../lib/guarded-fetch/guarded-fetch.ts";
 import { BoundedWork, TooMuchWork } from "../../lib/bounded-work.ts";
 import { Gate, type Share } from "../../lib/gate.ts";
+import { RetryTurns } from "../../lib/retry-turns.ts";
 
 export interface ShopRequest {
   readonly url: string;
@@ -29,6 +30,15 @@ const EXCHANGES = {
 };
 /** Maximum exchanges of an organization, in flight or waiting. */
 const OF_ORGANIZATION_MAX = 64;
+/**
+ * Retries of an organization's refused requests: the first once the exchanges in flight have ended, then one for each
+ * that ends. Clients do not wait longer than a minute.
+ */
+const RETRIES = {
+  firstMs: SHOP_TIMEOUT_MS,
+  lastMs: 60_000,
+  stepMs: SHOP_TIMEOUT_MS / OF_ORGANIZATION_MAX,
+};
 const shareOf = (organizationId: string): Share => ({ name: organizationId, max: OF_ORGANIZATION_MAX });
 
 export interface Shopper {
@@ -41,6 +51,7 @@ export class Shops {
   readonly #guard: GuardedFetch;
   readonly #exchanges = new BoundedWork(EXCHANGES);
   readonly #organizations = new Gate(Infinity);
+  readonly #retries = new RetryTurns(RETRIES);
 
   constructor(allowCidrs: readonly string[]) {
     this.#guard = new GuardedFetch({ allowCidrs, extraCa: null, allowsHttp: true });
@@ -49,6 +60,11 @@ export class Shops {
   /** Whether a request of the organization would be refused now. */
   isBusy(organizationId: string): boolean {
     return this.#organizations.isFull(shareOf(organizationId));
+  }
+
+  /** Returns the time after which a refused request of the organization is to be repeated. */
+  retryAfterSeconds(organizationId: string): number {
+    return this.#retries.nextSeconds(organizationId);
   }
 
   /** Sends a request without following redirects. Null if too many exchanges are in flight. */
