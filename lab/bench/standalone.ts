@@ -16,15 +16,20 @@ export interface OneService {
   /** The owner's session. */
   readonly session: string;
   readonly undo: Undo;
+  /** Answer of the service's process to a request over its channel. */
+  readonly ask: <T>() => Promise<T>;
   /** Processor time used so far, by process; `client` is this one. */
   readonly cpu: () => Promise<CpuMs>;
 }
+
+const ASKED_MS = 10_000;
 
 /** Measures on a service of its own, and ends the process. `PROFILE_DIR` takes a CPU profile of the service. */
 export async function onOneService(
   name: string,
   settings: NodeJS.ProcessEnv,
   measure: (service: OneService) => Promise<void>,
+  entry = "processes/payments.ts",
 ): Promise<never> {
   const undo = new Undo();
   try {
@@ -32,12 +37,13 @@ export async function onOneService(
     const env = { ...serviceEnvironment(site, `bench_${name}`), ...settings };
     const logFile = join(site.dataDir, "logs", `${name}.log`);
     const profileDir = process.env["PROFILE_DIR"] ?? null;
-    const child = await Child.start({ entry: "processes/payments.ts", config: { env, logFile }, profileDir });
+    const child = await Child.start({ entry, config: { env, logFile }, profileDir });
     undo.add(() => child.stop());
     const port = portOf(child.port);
     const { agents, token } = await createOrganizationWithAgents(env, port, 1);
     const cpu = () => readCpu({ service: child.pid, ...site.pids(), client: process.pid });
-    await measure({ site, env, port, agents, session: token, undo, cpu });
+    const ask = <T>() => child.request<T>(null, ASKED_MS);
+    await measure({ ask, site, env, port, agents, session: token, undo, cpu });
   } finally {
     await undo.all();
   }

@@ -23,6 +23,12 @@ import { PlainError } from "../../src/lib/plain-error.ts";
 const DRAIN_TIMEOUT_MS = 10_000;
 
 /**
+ * Maximum connections that the kernel keeps until they are accepted; its own limit may be lower. Connections beyond it
+ * are tried again by their clients after a second or more.
+ */
+const BACKLOG_MAX = 4_096;
+
+/**
  * Timeouts for a request's arrival, against clients that send slowly on purpose. Node checks both at the interval
  * given.
  */
@@ -181,7 +187,7 @@ async function listenOnLocalhost(
 async function listenOn(server: Server, host: string, port: number, variable: string): Promise<Server> {
   await new Promise<void>((resolve, reject) => {
     server.once("error", (error: NodeJS.ErrnoException) => reject(explain(error, host, port, variable)));
-    server.listen(port, host, resolve);
+    server.listen({ host, port, backlog: BACKLOG_MAX }, resolve);
   });
   // For example, there is no file descriptor for one more connection: it is lost and the server continues.
   server.on("error", () => undefined);

@@ -9,6 +9,7 @@ import type { CardMessages, Received } from "../../src/rails/card/inbound.ts";
 import type { Admission } from "./admission.ts";
 import { sendRefusal } from "./errors.ts";
 import { requestContextOf } from "./request-context.ts";
+import { arrivedMsOf } from "./slices.ts";
 
 const CONNECTION = /^rail_[0-9A-HJKMNP-TV-Z]{26}$/;
 
@@ -28,13 +29,14 @@ export function signedMessagesRouter(
 ): Router {
   const router = express.Router({ caseSensitive: true, strict: true });
   const serve =
-    (take: (raw: RawMessage, connectionId: string) => Promise<Received>) =>
+    (take: (raw: RawMessage, connectionId: string, arrivedMs: number) => Promise<Received>) =>
     async (request: Request<{ connection?: string }>, response: Response): Promise<void> => {
       try {
         const { connection } = request.params;
         const isNamed = connection === undefined || CONNECTION.test(connection);
         const raw = isNamed ? await rawMessage(request, response) : null;
-        const received: Received = raw === null ? { kind: "unknown" } : await take(raw, connection ?? "");
+        const received: Received =
+          raw === null ? { kind: "unknown" } : await take(raw, connection ?? "", arrivedMsOf(request));
         await answer(received, request, response);
       } catch (error) {
         if (!isUnavailable(error)) throw error;
@@ -66,7 +68,7 @@ export function signedMessagesRouter(
 
   router.post(
     "/v1/rails/:connection/authorizations",
-    serve((raw, connection) => messages.authorization(connection, raw)),
+    serve((raw, connection, arrivedMs) => messages.authorization(connection, raw, arrivedMs)),
   );
   router.post(
     "/v1/rails/:connection/events",

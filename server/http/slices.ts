@@ -3,6 +3,11 @@ import type { IncomingMessage, RequestListener } from "node:http";
 /** Time spent starting queued requests before other work gets its turn. */
 const SLICE_MS = 5;
 
+const arrivals = new WeakMap<IncomingMessage, number>();
+
+/** Returns the time by `performance.now()` at which a request arrived, which may be long before its turn. */
+export const arrivedMsOf = (request: IncomingMessage): number => arrivals.get(request) ?? performance.now();
+
 /**
  * Starts requests in slices: those that fit into the first milliseconds start at once, the rest in order in later turns
  * of the event loop. A burst of requests therefore delays neither responses nor timers. `isUrgent` marks requests that
@@ -29,6 +34,7 @@ export function inSlices(
 
   return (request, response) => {
     if (isUrgent(request)) return application(request, response);
+    arrivals.set(request, performance.now());
     if (sliceBeganMs === null) {
       sliceBeganMs = performance.now();
       setImmediate(nextSlice);

@@ -52,18 +52,19 @@ export class BoundedWork {
    * Runs the work when its turn comes; one sender's work runs in the order of the calls. Throws `TooMuchWork` at once
    * if the queue or the sender's share of it is full, and after `waitMs` if the turn has not come.
    */
-  async run<T>(work: () => Promise<T>, sender = ""): Promise<T> {
+  async run<T>(work: () => Promise<T>, sender = "", waitMs = this.#bounds.waitMs): Promise<T> {
     const waiting = this.#waiting.sizeOf(sender);
     const permit = waiting === 0 ? this.#enter(sender) : null;
     if (permit !== null) return this.#carryOut(permit, work);
-    const { waitMs, waitingMax } = this.#bounds;
+    const { waitingMax } = this.#bounds;
     if (this.#waiting.size >= waitingMax || waiting >= this.#share.waitingMax) {
       throw new TooMuchWork(
         `the queue is full: ${this.#waiting.size} waiting, ${waiting} of them of this sender`,
       );
     }
     const until = this.#elapsed() + waitMs;
-    const tooLate = (): TooMuchWork => new TooMuchWork(`its turn did not come within ${waitMs} ms`);
+    const tooLate = (): TooMuchWork =>
+      new TooMuchWork(`its turn did not come within ${Math.round(waitMs)} ms`);
     const permitted = await new Promise<Permit>((begin, refuse) => {
       const turn: Turn = {
         sender,

@@ -2,7 +2,7 @@ import { IncomingMessage, ServerResponse } from "node:http";
 import { Socket } from "node:net";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { expect } from "chai";
-import { inSlices } from "../../server/http/slices.ts";
+import { arrivedMsOf, inSlices } from "../../server/http/slices.ts";
 import { times } from "../support/world.ts";
 
 /** What the application does with each request before it waits for anything. */
@@ -22,9 +22,12 @@ function requestTo(url: string): { request: IncomingMessage; response: ServerRes
 
 describe("a burst of requests", () => {
   const begun: string[] = [];
+  let lastArrivedMs = 0;
   const listener = inSlices(
-    ({ url = "" }) => {
+    (request) => {
+      const { url = "" } = request;
       begun.push(url);
+      lastArrivedMs = arrivedMsOf(request);
       busyFor(BEGINNING_MS);
     },
     ({ url }) => url === "/healthz",
@@ -51,6 +54,13 @@ describe("a burst of requests", () => {
     expect(begun).to.deep.equal(names);
     const most = Math.max(...turns.map((count, index) => count - (turns[index - 1] ?? 0)));
     expect(most, turns.join(" ")).to.be.at.most(6);
+  });
+
+  it("a request that waited for its turn still has the time of its arrival", async () => {
+    for (const name of names) arrive(name);
+    const allArrivedMs = performance.now();
+    while (begun.length < REQUESTS) await nextTurn();
+    expect(lastArrivedMs).to.be.at.most(allArrivedMs);
   });
 
   it("an urgent one is begun at once, before those that have come earlier", () => {

@@ -78,7 +78,8 @@ export class NetworkMessages {
     if (delayMs > 0) await sleep(delayMs);
     for (let time = 1; time <= DELIVERIES_MAX; time += 1) {
       const answer = await post(url, secret, event, DELIVERY_TIMEOUT_MS).catch(() => null);
-      await answer?.body?.cancel();
+      // Cancelling the body would close the connection, and each event would open one.
+      await answer?.arrayBuffer().catch(() => null);
       if (answer?.ok === true) return;
       if (time < DELIVERIES_MAX) await sleep(BACKOFF_MS * 2 ** time);
     }

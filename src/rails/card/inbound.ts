@@ -38,10 +38,23 @@ export type Received =
   | { readonly kind: "over"; readonly refusal: Refusal }
   | { readonly kind: "answered"; readonly answer: IssuerAnswer };
 
-/** Timeout of an answer; later means declined. Networks wait 2 seconds. */
+/** Timeout of an answer, from the request's arrival; later means declined. Networks wait 2 seconds. */
 const ANSWER_TIMEOUT_MS = 1_500;
 /** Latest time at which the ledger grants a request, so that the grant still reaches the network. */
 const GRANT_CUTOFF_MS = 1_200;
+/** Latest time at which a request's decision begins. Others are declined then. */
+const TURN_CUTOFF_MS = 900;
+/**
+ * Requests being decided. More at once would make each of them slower, until none is decided in time. A silent ledger
+ * occupies only its organization's share.
+ */
+const DECISIONS = {
+  atOnceMax: 256,
+  waitingMax: 4_000,
+  waitMs: TURN_CUTOFF_MS,
+  share: { atOnceMax: 64, waitingMax: 2_000 },
+};
+
 /** Maximum judgements of one request; each repetition uses newer restrictions. */
 const JUDGED_MAX = 3;
 /** Minimum interval between updates of a connection's last message times. */
@@ -89,12 +102,13 @@ interface Judged {
 /** Handles issuers' messages: requests, answered in time by the ledger, and hints, which cause a read of the books. */
 export class CardMessages {
   readonly #dependencies: CardMessagesDependencies;
+  readonly #decisions = new BoundedWork(DECISIONS);
   readonly #reads = new BoundedWork({ ...READS, isYielding: () => this.#deciding > 0 });
   readonly #records = new BoundedWork({
     ...RECORDS,
     isYielding: () => this.#deciding > 0 && this.#records.waiting < YIELDING_RECORDS_MAX,
   });
-  /** Requests that networks wait for. */
+  /** Requests that networks wait for, including those whose turn has not come. */
   #deciding = 0;
   /** Last message times, as recorded, in epoch milliseconds. */
   readonly #noted = new LRUCache<string, number>({ max: NOTED_MAX });
@@ -105,9 +119,13 @@ export class CardMessages {
     this.#dependencies = dependencies;
   }
 
-  /** Answers a request to authorize. Never throws once its signature is verified: declines what can't be decided. */
-  async authorization(connectionId: string, raw: RawMessage): Promise<Received> {
-    const arrivedAt = this.#dependencies.clock();
+  /**
+   * Answers a request to authorize that arrived at `arrivedMs` by `performance.now()`. Never throws once its signature
+   * is verified: declines what can't be decided in time, as soon as that is known.
+   */
+  async authorization(connectionId: string, raw: RawMessage, arrivedMs: number): Promise<Received> {
+    const left = (boundMs: number): number => arrivedMs + boundMs - performance.now();
+    const arrivedAt = new Date(this.#dependencies.clock().getTime() + left(0));
     const connection = await this.#dependencies.connections.byId(connectionId);
     if (connection === null) return { kind: "unknown" };
     const message = connection.issuer.read(raw, arrivedAt);
@@ -121,8 +139,9 @@ export class CardMessages {
       };
     this.#note(connection, "lastRequestAt", arrivedAt);
     this.#deciding += 1;
-    const deciding = this.#decided(connection, message, arrivedAt);
-    const refusal = await withTimeout(ANSWER_TIMEOUT_MS, deciding)
+    const decide = () => withTimeout(left(ANSWER_TIMEOUT_MS), this.#decided(connection, message, arrivedAt));
+    const refusal = await this.#decisions
+      .run(decide, connection.organizationId, left(TURN_CUTOFF_MS))
       .catch((error: unknown): Decline => {
         this.#dependencies.onFailed("a network's request was declined, since it could not be decided", error);
         return "UNAVAILABLE";

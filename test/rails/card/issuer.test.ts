@@ -9,7 +9,7 @@ import { eventually } from "../../chain/support.ts";
 import { issuersAt, testCardNetwork } from "../../support/card-network.ts";
 import { restricting } from "../../support/restrictions.ts";
 import { startTestService, type TestService } from "../../support/service.ts";
-import { elevate, newWorld, type TestAgent, type World } from "../../support/world.ts";
+import { elevate, newWorld, type TestAgent, times, type World } from "../../support/world.ts";
 
 const KEY = "rk_test_abcd1234efgh";
 const SECRET = "whsec_authorizations_of_a_test";
@@ -21,12 +21,18 @@ const SHOP = {
   country: "US",
 };
 
-let isLedgerSilent = false;
+/** Organization whose ledgers do not answer requests to authorize, and how many they were asked. */
+let silent: string | null = null;
+let unanswered = 0;
 const silencing = (backends: Backends): Backends => {
   const { ledgers } = backends;
   const submit = ledgers.submit.bind(ledgers);
-  ledgers.submit = (project, command) =>
-    isLedgerSilent && command.kind === "authorize" ? new Promise(() => undefined) : submit(project, command);
+  ledgers.submit = (project, command, options) => {
+    if (command.kind !== "authorize" || project.organizationId !== silent)
+      return submit(project, command, options);
+    unanswered += 1;
+    return new Promise(() => undefined);
+  };
   return backends;
 };
 
@@ -144,11 +150,39 @@ describe("cards of a connected issuer", function () {
 
   it("a ledger that is silent declines in time", async () => {
     const { cardId } = await armed();
-    isLedgerSilent = true;
+    silent = world.organization.organizationId;
     const began = performance.now();
     expect(await refusalOf(cardId, 500)).to.equal("webhook_declined");
-    isLedgerSilent = false;
+    silent = null;
     expect(performance.now() - began).to.be.below(2_000);
+  });
+
+  it("a burst at a silent ledger is declined in time and delays no other organization's requests", async () => {
+    const own = await newWorld(service);
+    await elevate(own);
+    const key = "rk_test_of_another_burst";
+    const { token } = own;
+    const { connection } = await own.api.ok("connectCardIssuer", 200, { token, body: { apiKey: key } });
+    await own.api.ok("connectCardIssuer", 200, { token, body: { authorizationSecret: SECRET } });
+    const { network: its } = (await testCardNetwork()).accountOf(key);
+    const { authorizationUrl } = connection;
+    its.configure({ authorizationUrl, authorizationSecret: SECRET });
+    await (await own.agent()).pay({ amountCents: 1_000 });
+    const [card] = its.store.all<Card>("issuing.card");
+    const { cardId } = await armed();
+    silent = world.organization.organizationId;
+    unanswered = 0;
+    const began = performance.now();
+    let isOver = false;
+    const burst = Promise.all(times(100, () => refusalOf(cardId, 1))).finally(() => (isOver = true));
+    await eventually("as many are decided as may be", () => Promise.resolve(unanswered === 64));
+    const { approved } = await its.authorize(card?.id ?? "", 1_000, SHOP);
+    expect([approved, isOver]).to.deep.equal([true, false]);
+    expect(new Set(await burst)).to.deep.equal(new Set(["webhook_declined"]));
+    expect(performance.now() - began).to.be.below(2_000);
+    // The others were declined before their turn came.
+    expect(unanswered).to.equal(64);
+    silent = null;
   });
 
   it("cancelled, its amount is free at once and its card closed", async () => {
@@ -328,5 +362,37 @@ describe("cards of a connected issuer", function () {
     const sandboxed = await buyer.pay({ amountCents: 100 });
     expect(sandboxed).to.deep.include({ card: null });
     expect(sandboxed.transaction.status).to.equal("approved");
+  });
+
+  it("a crash amid a disconnect leaves no cards until it is repeated or the owner connects again", async () => {
+    const own = await newWorld(service);
+    await elevate(own);
+    const { token } = own;
+    const { organizationId } = own.organization;
+    const key = "rk_test_of_a_crash";
+    const body = { apiKey: key };
+    const connections = db.collection(COLLECTIONS.cardConnections);
+    /** Leaves the connection as a process does that dies between a disconnect's two writes. */
+    const crash = () => connections.updateOne({ organizationId }, { $set: { isEnding: true } });
+    const cards = async () =>
+      (await testCardNetwork()).accountOf(key).network.store.all<Card>("issuing.card").length;
+    await own.api.ok("connectCardIssuer", 200, { token, body });
+    await crash();
+    const buyer = await own.agent();
+    const refusedOne = await buyer.pay({ amountCents: 100 });
+    expect([refusedOne.transaction.status, refusedOne.card, await cards()]).to.deep.equal([
+      "failed",
+      null,
+      0,
+    ]);
+    await own.api.ok("connectCardIssuer", 200, { token, body: {} });
+    const { transaction } = await buyer.pay({ amountCents: 100 });
+    expect([transaction.stage, await cards()]).to.deep.equal(["armed", 1]);
+    await own.api.ok("cancelPayment", 200, { token: buyer.key, id: transaction.id });
+    await eventually("its card is closed", async () => {
+      await crash();
+      return (await own.api.call("disconnectCardIssuer", { token })).status === 204;
+    });
+    expect(await connections.findOne({ organizationId })).to.equal(null);
   });
 });
