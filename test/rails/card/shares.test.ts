@@ -55,8 +55,10 @@ function scene() {
   } as unknown as CardMessagesDependencies);
   const send = async (message: Incoming, connection = "rail_flooding") => {
     next = message;
-    const isRequest = message.kind === "request";
-    const received = await messages[isRequest ? "authorization" : "event"](connection, raw);
+    const received =
+      message.kind === "request"
+        ? await messages.authorization(connection, raw, performance.now())
+        : await messages.event(connection, raw);
     return received.kind === "answered" ? received.answer.body : received.kind;
   };
   const exhaust = async (kind: CardMessageKind, connection = "rail_flooding") => {
