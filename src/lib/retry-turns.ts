@@ -13,7 +13,7 @@ const NAMES_MAX = 1_000;
 
 /**
  * Spreads the retries of refused callers over time, one each step, so that they neither come back together nor more
- * often than they can be served. Once the turns reach the longest pause, they begin again with the shortest.
+ * often than they can be served. Callers whose turn would be after the longest pause share the last turns before it.
  */
 export class RetryTurns {
   readonly #bounds: RetryBounds;
@@ -32,7 +32,8 @@ export class RetryTurns {
     const { firstMs, lastMs, stepMs } = this.#bounds;
     const first = this.#elapsed() + firstMs;
     const next = Math.max(first, (this.#latest.get(name) ?? 0) + stepMs);
-    const turn = next - first > lastMs - firstMs ? first : next;
+    const last = first + lastMs - firstMs;
+    const turn = next > last ? last - firstMs : next;
     this.#latest.set(name, turn);
     return Math.ceil((turn - first + firstMs) / 1_000);
   }

@@ -11,12 +11,18 @@ function turnsAt(now: { ms: number }) {
 }
 
 describe("turns of refused callers", () => {
-  it("spread those refused at once evenly from the shortest to the longest pause", () => {
+  it("spread those refused at once from the shortest pause, and a crowd over the last turns", () => {
     const next = turnsAt({ ms: 0 });
-    // The shortest pause has one turn, each second after it ten; after 501 turns they begin again.
-    const perSecond = tally(times(1_002, () => next()));
-    const expected = Object.fromEntries(times(50, (at) => [String(11 + at), 20]));
-    expect(perSecond).to.deep.equal({ 10: 2, ...expected });
+    // 501 turns, then five times the last 101.
+    const perSecond = tally(times(501 + 5 * 101, () => next()));
+    const early = times(39, (at) => [String(11 + at), 10]);
+    const late = times(10, (at) => [String(51 + at), 10 + 5 * 10]);
+    expect(perSecond).to.deep.equal({
+      10: 1,
+      ...Object.fromEntries(early),
+      50: 10 + 5,
+      ...Object.fromEntries(late),
+    });
   });
 
   it("come no more often than callers can be served, however often they are refused", () => {

@@ -14,6 +14,8 @@ const PIECE = Buffer.alloc(1_024, "a");
 const PIECE_MS = 200;
 /** Time over which the first calls arrive, evenly: callers are independent of each other. */
 const ARRIVAL_MS = 10_000;
+/** Step of an even sequence of fractions without an order. */
+const GOLDEN = 0.618_034;
 
 /**
  * Callers' answer to a refusal. `client`: the published client's, which keeps to `retry-after` and gives up after some
@@ -23,7 +25,8 @@ export type Patience = "client" | "loop";
 
 /**
  * 1,000 callers, each with one purchase under way at a shop that never finishes, from their start until they are
- * stopped. A caller whose purchase has ended begins another one.
+ * stopped. A caller whose purchase has ended begins another one. A first pause is cut to a fraction, as if the caller
+ * had been refused before: the crowd is met as it is after minutes.
  */
 export class SlowShops {
   readonly #port: number;
@@ -86,6 +89,7 @@ export class SlowShops {
     const { signal } = this.#stopping;
     const request = { path: "/v1/payments/x402", headers: { authorization: `Bearer ${apiKey}` } };
     const about = { url: `${url}/${String(index)}`, maxAmountCents: 1, purpose: "slow" };
+    let share = (index * GOLDEN) % 1;
     await pause((index / SHOPS) * ARRIVAL_MS, signal);
     while (!signal.aborted) {
       const body = { ...about, idempotencyKey: randomUUID() };
@@ -94,7 +98,8 @@ export class SlowShops {
         const pauseMs = pauseAfter(error, tries);
         if (pauseMs === null) break;
         onRefused();
-        await pause(this.#patience === "loop" ? 0 : pauseMs, signal);
+        await pause(this.#patience === "loop" ? 0 : pauseMs * share, signal);
+        share = 1;
       }
     }
   }
