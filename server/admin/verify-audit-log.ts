@@ -2,7 +2,7 @@ import type { Db } from "mongodb";
 import { type RecordedRoot, recordedRoots } from "../../src/chain/audit-roots.ts";
 import { AUDIT_INDEXES, AUDIT_LOG, SERVICE_CHAIN } from "../../src/store/audit-documents.ts";
 import { alteredIndexes } from "../../src/store/indexes.ts";
-import { AnchorFile } from "../../src/audit/chain/anchor-file.ts";
+import { AnchorFile, anchorLines } from "../../src/audit/chain/anchor-file.ts";
 import { auditSeal } from "../../src/audit/chain/seal.ts";
 import {
   type AnchorsRead,
@@ -56,8 +56,8 @@ export interface AuditVerdict {
 
 const PROGRESS_ENTRIES = 10_000;
 
-/** Source of lines collected from logs. */
-const STANDARD_INPUT = "/dev/stdin";
+/** Source of lines collected from logs. Not /dev/stdin, which can't be opened where it is a socket, as under SSH. */
+const STANDARD_INPUT = { path: "standard input", lines: () => anchorLines(process.stdin) };
 
 /**
  * `verify-audit-log`: walks one or all chains and checks their links, the service's key, the anchor file and, if a
@@ -68,14 +68,15 @@ export async function verifyAuditLog(
   { onProgress, organization, withoutAnchors = false }: VerifyOptions = {},
 ): Promise<AuditVerdict> {
   return connectedToMongo(env, async ({ db, evmRpcUrl }) => {
-    const auditAnchorFile = readConfig(env, "127.0.0.1").auditAnchorFile ?? STANDARD_INPUT;
+    const { auditAnchorFile } = readConfig(env, "127.0.0.1");
+    const source = auditAnchorFile === null ? STANDARD_INPUT : new AnchorFile(auditAnchorFile);
     const masterKey =
       (await findMasterKey(env)) ?? (await loadMasterKey({ setting: null, embeddedDataDir: null }));
     await verifyMasterKey(db, masterKey);
     const seal = auditSeal(masterKey.deriveKeys("audit-log"));
     // Read first: every root recorded by now is in the file by now.
     const recorded = await recordedRoots(db);
-    const anchors = await readAnchors(new AnchorFile(auditAnchorFile), seal);
+    const anchors = await readAnchors(source, seal);
     // Read before the chains are walked: an organization created later has an entry by then.
     const audited = await auditedOrganizations(db, organization ?? null);
     let checked = 0;
@@ -105,7 +106,7 @@ export async function verifyAuditLog(
       vanished,
       indexes: checked === 0 ? [] : await alteredIndexes(db, AUDIT_LOG, AUDIT_INDEXES),
       isLacking: checked > 0 && anchors.roots.size === 0 && !withoutAnchors,
-      path: auditAnchorFile,
+      path: source.path,
       // `--without-anchors` declares that there are none.
       recorded: withoutAnchors ? [] : recorded,
       onChain: await rootsOnChain(chain, anchors.transactions, recorded),

@@ -87,6 +87,13 @@ describe("npm run admin -- verify-audit-log", () => {
     );
   });
 
+  it("reads the anchors of logs from standard input, which may be a socket", async () => {
+    const logged = { ...env, AUDIT_ANCHOR_FILE: "-" };
+    const child = Child.node("server/main.ts", ["admin", "verify-audit-log"], logged, anchors);
+    expect(await child.exit(CLI_MS), child.stderr).to.deep.equal({ code: 0, signal: null });
+    expect(child.stdout).to.include("checked against 1 anchors");
+  });
+
   it("names a broken entry, and exits with 1; of one organization alone, too", async () => {
     await log().updateOne({ _id: at(3)._id }, { $set: { action: "nothing" } });
     const child = Child.node("server/main.ts", ["admin", "verify-audit-log"], env);

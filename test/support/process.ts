@@ -80,13 +80,16 @@ export class Child {
     });
   }
 
-  static spawn(command: string, args: readonly string[], env: NodeJS.ProcessEnv): Child {
-    return new Child(spawn(command, args, { cwd: PACKAGE_ROOT, env, stdio: ["ignore", "pipe", "pipe"] }));
+  static spawn(command: string, args: readonly string[], env: NodeJS.ProcessEnv, input?: string): Child {
+    const stdin = input === undefined ? "ignore" : "pipe";
+    const spawned = spawn(command, args, { cwd: PACKAGE_ROOT, env, stdio: [stdin, "pipe", "pipe"] });
+    spawned.stdin?.end(input);
+    return new Child(spawned);
   }
 
   /** What was built of a TypeScript file of this repository. */
-  static node(file: string, args: readonly string[], env: NodeJS.ProcessEnv): Child {
-    return Child.spawn(process.execPath, [builtFile(file), ...args], env);
+  static node(file: string, args: readonly string[], env: NodeJS.ProcessEnv, input?: string): Child {
+    return Child.spawn(process.execPath, [builtFile(file), ...args], env, input);
   }
 
   get stdout(): string {

@@ -2,6 +2,7 @@ import { createReadStream } from "node:fs";
 import { mkdir, open } from "node:fs/promises";
 import { dirname } from "node:path";
 import { createInterface } from "node:readline";
+import type { Readable } from "node:stream";
 import pLimit from "p-limit";
 import { z } from "zod";
 import type { AnchorLine } from "../../domain/audit/anchor.ts";
@@ -120,11 +121,16 @@ export class AnchorFile implements AnchorSink {
       if (errnoOf(error) === "ENOENT") return;
       throw error;
     }
-    let number = 0;
-    for await (const text of createInterface({ input, crlfDelay: Number.POSITIVE_INFINITY })) {
-      number += 1;
-      if (text !== "") yield { number, line: parsed(text) };
-    }
+    yield* anchorLines(input);
+  }
+}
+
+/** Yields all lines of a stream. */
+export async function* anchorLines(input: Readable): AsyncGenerator<ReadLine> {
+  let number = 0;
+  for await (const text of createInterface({ input, crlfDelay: Number.POSITIVE_INFINITY })) {
+    number += 1;
+    if (text !== "") yield { number, line: parsed(text) };
   }
 }
 
