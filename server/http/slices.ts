@@ -1,6 +1,6 @@
 import type { IncomingMessage, RequestListener } from "node:http";
 
-/** Time spent starting queued requests before other work gets its turn: at least, and at most after a long turn. */
+/** Time spent starting queued requests before other work gets its turn; the second is the bound after long work. */
 const SLICE_MS = 5;
 const LONG_SLICE_MS = 25;
 
@@ -11,9 +11,9 @@ export const arrivedMsOf = (request: IncomingMessage): number => arrivals.get(re
 
 /**
  * Starts requests in slices: those that fit into the first milliseconds start at once, the rest in order in later turns
- * of the event loop. A burst of requests therefore delays neither responses nor timers. A slice lasts as long as the other
- * work before it, so that a busy loop does not keep requests from being refused early. `isUrgent` marks requests that
- * skip the queue.
+ * of the event loop. A burst of requests therefore delays neither responses nor timers. After other work that takes
+ * long, a slice is longer, so that a busy loop refuses in time what it can't do. `isUrgent` marks requests that skip
+ * the queue.
  */
 export function inSlices(
   application: RequestListener,
