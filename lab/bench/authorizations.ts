@@ -89,14 +89,12 @@ async function measure(service: OneService): Promise<void> {
     await account.settled();
   };
 
+  const probe = () => fetch(`http://localhost:${String(port)}/healthz`).then((answer) => answer.text());
   /**
    * Opens the network's connections. Node accepts one connection in each turn of its event loop, so a request that
    * opens one waits for the kernel rather than for the service.
    */
-  const open = async (connections: number): Promise<void> => {
-    const probe = () => fetch(`http://localhost:${String(port)}/healthz`).then((answer) => answer.text());
-    await timesOf(connections, probe, connections);
-  };
+  const open = (connections: number): Promise<unknown> => timesOf(connections, probe, connections);
 
   await timesOf(WARM_UP, pay);
   const beforePayments = await cpu();
