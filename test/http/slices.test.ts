@@ -53,7 +53,19 @@ describe("a burst of requests", () => {
     }
     expect(begun).to.deep.equal(names);
     const most = Math.max(...turns.map((count, index) => count - (turns[index - 1] ?? 0)));
-    expect(most, turns.join(" ")).to.be.at.most(6);
+    // A stall of the machine makes a slice longer, though never as long as the burst.
+    expect(most, turns.join(" ")).to.be.at.most(15);
+  });
+
+  it("begins more in each turn that other work makes long, so that none waits for many of them", async () => {
+    for (const name of names) arrive(name);
+    let turns = 0;
+    while (begun.length < REQUESTS) {
+      busyFor(30);
+      await nextTurn();
+      turns += 1;
+    }
+    expect(turns).to.be.below(10);
   });
 
   it("a request that waited for its turn still has the time of its arrival", async () => {
