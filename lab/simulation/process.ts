@@ -442,6 +442,11 @@ export class ServiceProcess {
   #rails(): Rails {
     const { processor, random } = this.#surroundings;
     const call = <T>(work: () => T): Promise<T> => this.#call(work);
+    const unbooked = async function* () {
+      const kept = await call(() => processor.unbooked());
+      yield [...kept.keys()];
+      await call(() => processor.forget(kept));
+    };
     const network: RailNetwork = {
       booksOf: (transactionId) => {
         const behindMs = random.chance(STALE_READS) ? random.between(1, STALE_MAX_MS) : 0;
@@ -451,11 +456,7 @@ export class ServiceProcess {
         yield* await call(() => processor.changedSince(since.getTime()));
       },
       async *feeds() {
-        yield (async function* unbooked() {
-          const kept = await call(() => processor.unbooked());
-          yield [...kept.keys()];
-          await call(() => processor.forget(kept));
-        })();
+        yield unbooked();
       },
       keepUnbooked: (transactionId) => call(() => processor.keepUnbooked(transactionId)),
       play: (transactionId, number) => call(() => processor.play(transactionId, number)),
