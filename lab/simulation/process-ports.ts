@@ -82,6 +82,11 @@ const recordsOver = (call: Call, { records }: Surroundings): Projections => ({
 });
 
 function railsOver(call: Call, { processor, random }: Surroundings): Rails {
+  const unbooked = async function* () {
+    const kept = await call(() => processor.unbooked());
+    yield [...kept.keys()];
+    await call(() => processor.forget(kept));
+  };
   const network: RailNetwork = {
     booksOf: (transactionId) => {
       const behindMs = random.chance(STALE_READS) ? random.between(1, STALE_MAX_MS) : 0;
@@ -91,11 +96,7 @@ function railsOver(call: Call, { processor, random }: Surroundings): Rails {
       yield* await call(() => processor.changedSince(since.getTime()));
     },
     async *feeds() {
-      yield (async function* unbooked() {
-        const kept = await call(() => processor.unbooked());
-        yield [...kept.keys()];
-        await call(() => processor.forget(kept));
-      })();
+      yield unbooked();
     },
     keepUnbooked: (transactionId) => call(() => processor.keepUnbooked(transactionId)),
     play: (transactionId, number) => call(() => processor.play(transactionId, number)),

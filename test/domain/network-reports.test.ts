@@ -55,6 +55,12 @@ class KeptNetwork implements RailNetwork {
   }
 }
 
+const broken = async function* () {
+  await Promise.resolve();
+  yield ["txn_of_broken"];
+  throw new Error("the issuer is gone");
+};
+
 const withCards = (network: RailNetwork): Rails =>
   ({ card: { network }, wallet: { network: null } }) as Partial<Rails> as Rails;
 
@@ -120,11 +126,6 @@ describe("the watch over a network", () => {
       if (isStuck) await new Promise(() => undefined);
       yield [id];
       booked.push(id);
-    };
-    const broken = async function* () {
-      await Promise.resolve();
-      yield ["txn_of_broken"];
-      throw new Error("the issuer is gone");
     };
     const network = new KeptNetwork([]);
     network.feeds = async function* () {

@@ -87,6 +87,16 @@ describe("the card rail with a connected issuer", function () {
     return ids;
   };
 
+  const readThrough = async () =>
+    (await process.connections.recordOf(profile.organizationId))?.readThrough.getTime() ?? 0;
+  /** Reads so many pages of the connections' books at most; returns their number. */
+  const pages = async (most: number) => {
+    let read = 0;
+    for await (const feed of process.cards.feeds())
+      for await (const _page of feed) if ((read += 1) === most) return read;
+    return read;
+  };
+
   it("a payment that began in the sandbox stays there when an issuer is connected", async () => {
     const early = payment();
     expect((await process.rail.send(profile, early, BEFORE)).status).to.equal("settled");
@@ -214,16 +224,8 @@ describe("the card rail with a connected issuer", function () {
   });
 
   it("a long absence is read hour by hour, and what was booked before a break is kept", async () => {
-    const readThrough = async () =>
-      (await process.connections.recordOf(profile.organizationId))?.readThrough.getTime() ?? 0;
     const before = await readThrough();
     now = new Date(now.getTime() + DAY_MS / 2);
-    const pages = async (most: number) => {
-      let read = 0;
-      for await (const feed of process.cards.feeds())
-        for await (const _page of feed) if ((read += 1) === most) return read;
-      return read;
-    };
     // The first hour overlaps with the last read, and the third one is not booked yet.
     expect(await pages(3)).to.equal(3);
     expect(await readThrough()).to.equal(before + HOUR_MS);
