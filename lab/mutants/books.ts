@@ -17,6 +17,7 @@ import {
   putDay,
   replyingOtherwise,
   underCaps,
+  withAnyRecord,
 } from "./ledger-faults.ts";
 import type { Mutant } from "./mutant.ts";
 
@@ -126,9 +127,7 @@ export const bookMutants: readonly Mutant<LedgerDomain>[] = [
     fault: "a closed payment is taken back as any record has it",
     complaint: "the totals of",
     domain: () =>
-      before((_ledger, command) =>
-        command.kind === "book" ? { ...command, recordsCheckedThrough: Number.MAX_SAFE_INTEGER } : command,
-      ),
+      before((ledger, command) => (command.kind === "book" ? withAnyRecord(ledger, command) : command)),
   },
   {
     fault: "what is forced counts on the payment's day",

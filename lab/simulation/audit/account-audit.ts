@@ -32,7 +32,7 @@ export class AccountAudit {
     if (known) return;
     const live = [...accounts.values()].filter(({ status }) => status !== "closed");
     must(live.length < bounds.accounts, "more accounts than there may be");
-    accounts.set(command.agentId, new AccountModel(command));
+    accounts.set(command.agentId, new AccountModel(command, this.#books.clock));
   }
 
   expectPolicy(command: CommandOf<"change_policy">, reply: LedgerReply, now: number): void {

@@ -107,6 +107,11 @@ export const mayFollow = (before: TransactionStatus, after: TransactionStatus): 
 /** Steps of a payment on its rail, which its revision counts. */
 const stepsOnRail = ({ isFollowed, isOver }: PaymentModel): number => (isOver ? 2 : isFollowed ? 1 : 0);
 
+/** Latest time of a ledger: where its clock has gone back, buckets are as wide as then, also of agents that did not pay. */
+export interface LedgerClock {
+  latest: number;
+}
+
 /**
  * The one book of an agent's account: what its payments, limits and counts must be. Written from the rules and not from the code, in
  * the slowest and plainest way: lists, and sums over them.
@@ -145,10 +150,10 @@ export class AccountModel {
   /** The newest day, and the newest time, that anything was counted on. */
   #newestDay = "";
   #newestCountedAt = 0;
-  /** The latest time there was: where the clock has gone back, buckets are as wide as then. */
-  #latest = 0;
+  readonly #clock: LedgerClock;
 
-  constructor({ agentId, keyId, name, policy, teamId }: NewAccount) {
+  constructor({ agentId, keyId, name, policy, teamId }: NewAccount, clock: LedgerClock) {
+    this.#clock = clock;
     this.agentId = agentId;
     this.teamId = teamId;
     this.name = name;
@@ -228,8 +233,7 @@ export class AccountModel {
 
   /** Returns the longest time that a window may count: a bucket more at its end. */
   longestMs(windowMs: number, now: number): number {
-    this.#latest = Math.max(this.#latest, now);
-    const aheadMs = this.#latest - now;
+    const aheadMs = this.#clock.latest - now;
     if (aheadMs > 0) return windowMs + (aheadMs + windowMs) / 2.5;
     return windowMs * (windowMs <= HOUR ? 1 + 1 / 32 : 1 + 1 / 4);
   }

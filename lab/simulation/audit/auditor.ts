@@ -42,6 +42,8 @@ export class Auditor implements Observer {
 
   ledgerAnswered(command: LedgerCommand, reply: LedgerReply, shown: LedgerShown): void {
     this.#audit(() => {
+      const { clock } = this.#books;
+      clock.latest = Math.max(clock.latest, shown.now);
       const agentId = "agentId" in command ? command.agentId : "";
       const model = this.#books.accounts.get(agentId);
       const levels = [null, ...Object.keys(shown.caps.teams)].map((teamId) => this.#books.level(teamId));

@@ -12,6 +12,7 @@ import {
   type PaymentModel,
   type Verdict,
   wholeCents,
+  type LedgerClock,
 } from "./account-model.ts";
 import { type CountedPart, countedSince, type LimitName, type Used } from "./booked-payment.ts";
 import type { StoppedModel } from "./account-audit.ts";
@@ -48,6 +49,7 @@ const newLevel = (): LevelModel => ({
 
 /** The auditor's books: every account's, every agent's life, every payment's, and what is used of the caps. */
 export class WorldModel {
+  readonly clock: LedgerClock = { latest: 0 };
   readonly accounts = new Map<string, AccountModel>();
   readonly lives = new Map<string, AgentModel>();
   readonly payments = new Map<string, PaymentModel>();
