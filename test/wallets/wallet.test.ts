@@ -116,10 +116,10 @@ describe("wallet payments", () => {
     const others = await transactions.find({ _id: { $ne: transaction.id } }).toArray();
     const payments = others.map(paymentEntry);
     const found = await walletReconciliation.findings({ ...sources, payments, paymentIds: null });
-    expect(found).to.have.lengthOf(1);
-    const [suspect] = typeof found === "string" ? [] : found;
-    expect(suspect).to.include({ id: transaction.id, mayBeInFlight: true });
-    const paymentIds = new Set([suspect?.id ?? ""]);
+    // Earlier payments of the organization may still be on their way.
+    const suspect = typeof found === "string" ? undefined : found.find(({ id }) => id === transaction.id);
+    expect(suspect).to.include({ mayBeInFlight: true });
+    const paymentIds = new Set([transaction.id]);
     const again = (await transactions.find({ _id: { $in: [...paymentIds] } }).toArray()).map(paymentEntry);
     const left = await walletReconciliation.findings({ ...sources, payments: again, paymentIds });
     const ofIt = typeof left === "string" ? left : left.filter(({ id }) => id === transaction.id);
