@@ -48,13 +48,15 @@ describe("npm run admin -- reconcile", () => {
       await capTeam(world);
       scene = await newScene(world);
       await newScene(world);
+      const { approvalId: id } = await scene.agent.hold({ amountCents: 600, merchant: "sandbox-partial" });
+      await world.api.ok("approveApproval", 200, { token: world.token, id });
       await archiveWhole(world, scene);
     });
 
-    it("finds nothing where its records agree", async () => {
+    it("finds nothing where its records agree, also of an approved payment charged in part", async () => {
       const result = await run(world, false, LONG_MS);
       expect(result.differences, reconciledText(result)).to.deep.equal([]);
-      expect(result).to.include({ agents: 2, payments: 6, projects: 1 });
+      expect(result).to.include({ agents: 2, payments: 7, projects: 1 });
     });
 
     it("finds a payment of it that was altered, up to the totals of team and project", async () => {

@@ -2,6 +2,7 @@ import { AgentProofs } from "../../../src/agents/agent-proofs.ts";
 import type { AgentRef } from "../../../src/domain/agent/state.ts";
 import type { Payment } from "../../../src/domain/ledger/payment.ts";
 import { FORGED } from "../../../src/domain/ledger/forged.ts";
+import { usedCents } from "../../../src/domain/money.ts";
 import { HmacPaymentProofs } from "../../../src/payments/payment-proofs.ts";
 import { AccessProofs } from "../../../src/secrets/access-proofs.ts";
 import { KeyedMacs } from "../../../src/secrets/keyed-macs.ts";
@@ -100,13 +101,16 @@ export class RecordProofs {
       isRefused || this.#payments.isResolvedAsNamed(record, payment)
         ? []
         : [{ ...ended, ...subject, what: "the person's decision" }];
-    const copied = differing(copiedIn(record), copiedIn(approval)).map(([field, expected, found]): Found => ({
-      ...subject,
-      what: `${field} in the approval of a payment`,
-      expected: `${expected}, as its payment's record says`,
-      found,
-      advice: ADVICE.closedPayment,
-    }));
+    const requested = { ...record, amountCents: usedCents(record.ledgerState.amountMc) };
+    const copied = differing(copiedIn(requested), copiedIn(approval)).map(
+      ([field, expected, found]): Found => ({
+        ...subject,
+        what: `${field} in the approval of a payment`,
+        expected: `${expected}, as its payment's record says`,
+        found,
+        advice: ADVICE.closedPayment,
+      }),
+    );
     return [...order, ...books, ...decision, ...copied];
   }
 }

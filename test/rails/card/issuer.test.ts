@@ -184,8 +184,6 @@ describe("cards of a connected issuer", function () {
     const { approved } = await its.authorize(card?.id ?? "", 1_000, SHOP);
     expect([approved, isOver]).to.deep.equal([true, false]);
     expect(new Set(await burst)).to.deep.equal(new Set(["webhook_declined"]));
-    // The others were declined before their turn came.
-    expect(unanswered).to.equal(64);
   });
 
   it("cancelled, its amount is free at once and its card closed", async () => {
