@@ -79,7 +79,7 @@ export interface CoreOptions {
   readonly auditLog: AuditAppender;
   /** Keys of the proofs of payments and of decisions on them. */
   readonly paymentMacs: KeyedMacs;
-  /** The same with retired keys, for proofs in records. */
+  /** Keys of the proofs in payments' records, retired ones included. */
   readonly recordMacs: KeyedMacs;
   /** Keys of the proofs of records that decide access. */
   readonly accessMacs: KeyedMacs;
