@@ -1,5 +1,5 @@
 import { execFile } from "node:child_process";
-import { mkdir } from "node:fs/promises";
+import { mkdtemp } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
@@ -26,8 +26,7 @@ const ofPostgresql = (line: string): boolean => line.includes("$PGDATA") || line
  */
 export async function restoreEngines(cluster: Cluster, afterDays = 0): Promise<void> {
   const { clock, database, env, folder, roles, set, temporal } = cluster;
-  const cwd = join(folder, "backup");
-  await mkdir(cwd, { recursive: true });
+  const cwd = await mkdtemp(join(folder, "backup-"));
   await database.own(cwd);
   const paste = async (lines: readonly string[], more: NodeJS.ProcessEnv = {}): Promise<void> => {
     for (const line of lines) {
