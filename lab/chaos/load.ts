@@ -7,8 +7,8 @@ import type { Shop } from "./shop.ts";
 import type { PayingAgent, Tenant } from "./tenant.ts";
 import type { Ticket, Tickets } from "./tickets.ts";
 
-/** Payments under way at the same time at the most. */
-const CLIENTS = 8;
+/** Payments under way at the same time at the most, of an organization. */
+export const CLIENTS = 8;
 /** Of all turns, those in which a client asks again for a payment that it was answered before. */
 const REPLAY_SHARE = 0.12;
 const RETRY_MIN_MS = 50;
@@ -33,6 +33,7 @@ export interface LoadOptions {
   readonly random: Random;
   /** Begins the keys of its payments. */
   readonly name: string;
+  readonly clients: number;
   /** Whether the services' clocks stay right. */
   readonly areClocksCorrect: boolean;
   /** Whether they pay by card without anybody's consent, and once each. */
@@ -52,8 +53,8 @@ export class Load {
 
   constructor(options: LoadOptions) {
     this.#options = options;
-    const clients = Array.from({ length: CLIENTS }, (_none, index) => this.#pay(index));
-    this.#working = Promise.all([...clients, this.#decide()]);
+    const clients = Array.from({ length: options.clients }, (_none, index) => this.#pay(index));
+    this.#working = Promise.all(options.isPlain ? clients : [...clients, this.#decide()]);
     // `stop` reports what went wrong.
     this.#working.catch(() => undefined);
   }

@@ -8,7 +8,7 @@ import { Changes, type KnownStops, resumeAll } from "./changes.ts";
 import { ForeignSender } from "./foreign.ts";
 import { Service } from "./http.ts";
 import { finishRaises } from "./limit-changes.ts";
-import { finish, Load } from "./load.ts";
+import { CLIENTS, finish, Load } from "./load.ts";
 import { longestGapMs, type RoundResult, roundText, type RunResult, type Usage } from "./report.ts";
 import { Shop } from "./shop.ts";
 import type { Disaster, Site } from "./site.ts";
@@ -29,8 +29,13 @@ const ROUNDS_PER_TENANT = 10;
 const CAPPED_EVERY = 2;
 const RECEIPTS_PER_ROUND = 1_000;
 const CREATED_AT_ONCE = 4;
-/** Payments before a quiet event, so that what is measured does not include compilers and empty caches. */
+/**
+ * Payments before a quiet event, so that what is measured does not include compilers and empty caches: until none fails for so long.
+ */
 const WARM_UP_MS = 15_000;
+const WARM_UP_MAX_MS = 180_000;
+/** Clients of all organizations in a quiet event. More than the machine serves would be measured with what is refused. */
+const QUIET_CLIENTS = 16;
 
 export interface RoundsOptions {
   readonly site: Site;
@@ -152,13 +157,15 @@ class Rounds {
       const staying = tenant.agents.filter(({ isBrief }) => !isBrief);
       const agents = brief === null ? staying : [...staying, brief];
       const name = `${String(round)}-${String(index)}`;
-      const shared = { shop: this.#shop, tickets, areClocksCorrect, isPlain: isQuiet };
+      const clients = isQuiet ? Math.min(CLIENTS, Math.ceil(QUIET_CLIENTS / tenants.length)) : CLIENTS;
+      const shared = { shop: this.#shop, tickets, areClocksCorrect, clients, isPlain: isQuiet };
       const load = new Load({ ...shared, tenant, agents, random: own.fork("load"), name });
       const changes = brief === null ? null : new Changes(tenant, brief, own.fork("changes"), this.#stops);
       return { tenant, load, changes };
     });
-    const atMs = isQuiet ? WARM_UP_MS : random.between(STRIKE_MIN_MS, STRIKE_MAX_MS);
-    await sleep(atMs);
+    if (isQuiet) await this.#warmUp();
+    else await sleep(random.between(STRIKE_MIN_MS, STRIKE_MAX_MS));
+    const atMs = performance.now() - startedAt;
     const stopAll = (forMs: number) =>
       Promise.all(acts.flatMap(({ changes }) => changes?.stopAll(forMs) ?? []));
     const accomplices = { stopAll, foreign: this.#foreign };
@@ -197,6 +204,15 @@ class Rounds {
       settledMs: settled.ms,
       differences: [...settled.differences, ...this.#newOddities()],
     };
+  }
+
+  async #warmUp(): Promise<void> {
+    const endsAt = performance.now() + WARM_UP_MAX_MS;
+    let before: number;
+    do {
+      before = this.#tickets.retries;
+      await sleep(WARM_UP_MS);
+    } while (this.#tickets.retries > before && performance.now() < endsAt);
   }
 
   /** Measures from now on, until the returned function is called. Null: the site does not tell. */

@@ -6,6 +6,7 @@ import { reconciledText } from "../../server/admin/reconcile/text.ts";
 import { type Restored, restoreLedgerOn } from "../../server/admin/restore-ledger/restore-ledger.ts";
 import { restoredText } from "../../server/admin/restore-ledger/text.ts";
 import { collectionsOf } from "../../src/store/collections.ts";
+import type { ApprovalDocument } from "../../src/store/documents.ts";
 import type { OperationId } from "../../src/contract/registry.ts";
 import { ledgerWorkflowId } from "../../src/messages/ledger.ts";
 import { entriesOf } from "../audit/support.ts";
@@ -138,6 +139,8 @@ describe("npm run admin -- restore-ledger", () => {
     let paused: TestAgent;
     let outside: TestAgent;
     let held: { readonly transactionId: string; readonly approvalId: string };
+    /** Of an ended payment, removed by its retention. */
+    let removed: ApprovalDocument | null;
     const kept = new Map<string, Kept>();
     const meanwhile: Record<string, string> = {};
     let plan: Restored;
@@ -194,6 +197,11 @@ describe("npm run admin -- restore-ledger", () => {
       held = await payer.hold({ amountCents: 600 });
       const refused = await payer.hold({ amountCents: 550 });
       await api.ok("denyApproval", 200, { token, id: refused.approvalId, body: { feedback: "No." } });
+      const { approvals } = collectionsOf(on.service.db);
+      await until("the denial is recorded", () =>
+        approvals.findOne({ _id: refused.approvalId, state: "completed" }),
+      );
+      removed = await approvals.findOneAndDelete({ _id: refused.approvalId });
       for (const amountCents of [100, 100]) await hasty.pay({ amountCents });
       await archived.pay({ amountCents: 250 });
       await api.ok("archiveAgent", 200, { token, id: archived.id });
@@ -231,9 +239,13 @@ describe("npm run admin -- restore-ledger", () => {
       expect(plan.totals.spentMc + plan.totals.reservedMc).to.equal(mcOf(USED));
     });
 
-    it("leaves no difference, and an entry in the audit log", async () => {
+    it("leaves no difference but an approval that is gone, and an entry in the audit log", async () => {
       const { organizationId, projectId } = world.organization;
-      expect(restored.differences, restoredText(restored)).to.deep.equal([]);
+      expect(
+        restored.differences?.map(({ id }) => id),
+        restoredText(restored),
+      ).to.deep.equal([removed?._id]);
+      if (removed !== null) await collectionsOf(world.service.db).approvals.insertOne(removed);
       expect(restored.open).to.include({ held: 1 });
       expect(restored.accounts + restored.droppedAccounts).to.equal(5);
       const entries = await entriesOf(world.service.db, organizationId);

@@ -261,7 +261,7 @@ function unconfirmed(recent: readonly { readonly id: string; readonly at: number
     .map(({ id }) => id);
 }
 
-/** Returns the unfinished payments with their approvals. */
+/** Returns the unfinished payments with their approvals, and those of the finished ones whose approvals are still kept. */
 async function wholePayments(
   { approvals, transactions }: Collections,
   ids: readonly string[],
@@ -276,10 +276,13 @@ async function wholePayments(
     const approvalOf = new Map(found.map((approval) => [approval._id, approval]));
     for (const record of records) {
       const approval = record.approvalId === null ? null : (approvalOf.get(record.approvalId) ?? null);
-      if ((approval === null) !== (record.approvalId === null)) unapproved.push(record._id);
-      else of.get(record.agentId)?.payments.open(paymentIn(record, approval));
+      if (approval === null && record.approvalId !== null) {
+        if (record.ledgerState?.phase !== "done") unapproved.push(record._id);
+        continue;
+      }
+      of.get(record.agentId)?.payments.open(paymentIn(record, approval));
+      whole.push(record);
     }
-    whole.push(...records);
   }
   refuse("The approvals of these payments have no records", unapproved);
   return whole;
