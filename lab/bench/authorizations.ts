@@ -36,6 +36,11 @@ const RAIL = "/v1/organization/rails/simulator";
 /** Answered by the service, not by the network in its place. */
 const ANSWERED: ReadonlySet<string> = new Set(["webhook_approved", "webhook_declined"]);
 
+interface OwnTimes {
+  readonly authorization: readonly number[];
+  readonly payment: readonly number[];
+}
+
 const armed = z.object({ transaction: z.object({ id: z.string(), stage: z.literal("armed") }) });
 const running = await startCardNetwork({ port: 0, folder: null, seed: 1 });
 await onOneService(
@@ -97,10 +102,13 @@ async function measure(service: OneService): Promise<void> {
   const open = (connections: number): Promise<unknown> => timesOf(connections, probe, connections);
 
   await timesOf(WARM_UP, pay);
+  await ask();
   const beforePayments = await cpu();
   const payments: number[] = [];
   for (let round = 0; round < ROUNDS; round += 1) payments.push(...(await timesOf(SAMPLES, pay)));
   say(`processor time of a payment: ${cpuEach(beforePayments, await cpu(), payments.length)}`);
+
+  const ownPayments = [...(await ask<OwnTimes>()).payment];
 
   await connect(service, network);
   const authorizations: number[] = [];
@@ -114,14 +122,14 @@ async function measure(service: OneService): Promise<void> {
     const before = await cpu();
     authorizations.push(...(await timesOf(SAMPLES, authorize)));
     const answered = await cpu();
-    own.push(...(await ask<number[]>()));
+    own.push(...(await ask<OwnTimes>()).authorization);
     await account.settled();
     say(`of an authorization to its answer: ${cpuEach(before, answered, SAMPLES)}`);
     say(`with its event, read and booked: ${cpuEach(before, await cpu(), SAMPLES)}`);
     await charge();
   }
 
-  for (const times of [payments, authorizations, own]) times.sort((one, other) => one - other);
+  for (const times of [payments, authorizations, own, ownPayments]) times.sort((one, other) => one - other);
   const [paying, asking] = [percentile(payments, 0.99), percentile(authorizations, 0.99)];
   say(
     `p50 at ${CONNECTIONS} at once: a payment ${ms(percentile(payments, 0.5))}, an authorization ${ms(percentile(authorizations, 0.5))}`,
@@ -131,7 +139,11 @@ async function measure(service: OneService): Promise<void> {
   );
   say(`p99 of an authorization to that of a payment: ${ofTarget(asking / paying, TARGETS.ratio)}`);
 
-  say(`by the service's own clock: p50 ${ms(percentile(own, 0.5))}, p99 ${ms(percentile(own, 0.99))}`);
+  const [ownPaying, ownAsking] = [percentile(ownPayments, 0.99), percentile(own, 0.99)];
+  say(
+    `by the service's own clock: p50 of a payment ${ms(percentile(ownPayments, 0.5))}, of an authorization ${ms(percentile(own, 0.5))}; ` +
+      `p99 ${ms(ownPaying)} and ${ms(ownAsking)}, in ms ${ofTarget(ownAsking, TARGETS.p99Ms)}, of a payment's ${ofTarget(ownAsking / ownPaying, TARGETS.ratio)}`,
+  );
 
   await makeReady(AT_ONCE);
   // The network shares the machine, and would count its own delay.
@@ -140,7 +152,7 @@ async function measure(service: OneService): Promise<void> {
   reasons.length = 0;
   await ask();
   const burst = await timesOf(AT_ONCE, authorize, AT_ONCE);
-  const burstOwn = await ask<number[]>();
+  const burstOwn = (await ask<OwnTimes>()).authorization;
   const byService = reasons.filter((reason) => ANSWERED.has(reason)).length;
   const approved = reasons.filter((reason) => reason === "webhook_approved").length;
   say(
