@@ -41,7 +41,7 @@ export function accountView(
 ): AccountView | null {
   const account = ledger.accounts.get(agentId);
   if (account === undefined) return null;
-  const { policy, policyVersion, status, teamId, usage } = account;
+  const { pausedAt, policy, policyVersion, status, teamId, usage } = account;
   const at = Math.max(now, ledgerNow);
   const bounds = boundsNow(ledger, at);
   const spendLimits = usesOf(policy, usage.windows, bounds).map(shownLimit);
@@ -49,6 +49,7 @@ export function accountView(
   const project = levelRest(ledger.project, bounds);
   return {
     status,
+    pausedAt,
     policy: withoutEnded(policy, bounds.at),
     policyVersion,
     spentCents: usedCents(usage.spentMc),

@@ -42,6 +42,7 @@ const NOTHING_SHOWN = { remainingCents: null, spendLimits: [] };
 function closedAccount({ policy, policyVersion, reservedCents, spentCents }: AgentDocument): AccountView {
   return {
     status: "closed",
+    pausedAt: null,
     policy,
     policyVersion,
     spentCents,

@@ -67,7 +67,7 @@ export function agentPolicyHandlers(
       if (reply.kind === "version_conflict") return refused(refusal("VERSION_CONFLICT"));
       if (reply.kind !== "policy") throw new Error(`a ledger answered ${reply.kind} to a policy`);
       const { policy, policyVersion } = reply;
-      if (isTargetSet) await wallets?.targets.set(profileOf(target), walletTargetCents);
+      if (isTargetSet) await wallets?.targets.set(profileOf(target), walletTargetCents, policyVersion);
       audit.change(
         { ...reply.before, ...targetBefore, version },
         { ...policy, ...targeted, version: policyVersion },

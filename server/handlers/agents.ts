@@ -6,6 +6,7 @@ import { labelsIn, labelsOf } from "../../src/domain/agent/labels.ts";
 import { refusal } from "../../src/domain/errors.ts";
 import { ok, refused } from "../../src/domain/result.ts";
 import type { AuditNotes } from "../../src/audit/notes.ts";
+import type { Deadline } from "../../src/lib/deadline.ts";
 import { definedFields, type Page } from "../../src/store/lists.ts";
 import { mostSpecificScope } from "../../src/identity/most-specific-scope.ts";
 import { type LastPayments, lastPaymentsIn } from "./last-payments.ts";
@@ -39,14 +40,18 @@ export function agentHandlers(dependencies: HandlerDependencies): AgentHandlers 
 
   const current = agentsIn(collections);
   const lastPayments = lastPaymentsIn(collections);
-  const pauseOrResume = agentPausing(dependencies);
+  const pausing = agentPausing(dependencies);
 
-  async function setLifecycle(agent: AgentDocument, kind: "pause" | "resume", audit: AuditNotes) {
+  async function setLifecycle(
+    agent: AgentDocument,
+    kind: "pause" | "resume",
+    { audit, deadline }: { readonly audit: AuditNotes; readonly deadline: Deadline },
+  ) {
     await audit.begin({
       before: { state: agent.lifecycle },
       after: { state: kind === "pause" ? "paused" : "active" },
     });
-    const set = await pauseOrResume(agent, kind);
+    const set = await (kind === "pause" ? pausing.pause(agent) : pausing.resume(agent, deadline));
     if (!set.ok) return set;
     if (set.value.changed) {
       const states = kind === "pause" ? ["active", "paused"] : ["paused", "active"];
@@ -123,8 +128,8 @@ export function agentHandlers(dependencies: HandlerDependencies): AgentHandlers 
     ...agentKeyHandlers(dependencies),
     archiveAgent: archiveAgentHandler(dependencies),
 
-    pauseAgent: (_input, { audit, target }) => setLifecycle(target, "pause", audit),
-    resumeAgent: (_input, { audit, target }) => setLifecycle(target, "resume", audit),
+    pauseAgent: (_input, { target, ...call }) => setLifecycle(target, "pause", call),
+    resumeAgent: (_input, { target, ...call }) => setLifecycle(target, "resume", call),
   };
 }
 

@@ -139,7 +139,7 @@ export function createAgentHandler(dependencies: HandlerDependencies): Handler<"
         await collections.events.insertOne(createdEvent(record, accessProofs), { session });
         const walletTargetCents = targetIn(body);
         if (walletTargetCents === null) return { after: createdOf(record) };
-        await wallets?.targets.set(profileOf(record), walletTargetCents, session);
+        await wallets?.targets.set(profileOf(record), walletTargetCents, record.policyVersion, session);
         return { after: { ...createdOf(record), walletTargetCents } };
       },
       discarding: {

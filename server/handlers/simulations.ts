@@ -4,6 +4,7 @@ import { withId } from "../../src/containers/approval-rules.ts";
 import { patchPolicy } from "../../src/domain/ledger/policy.ts";
 import type { SpendLimit } from "../../src/domain/ledger/windows.ts";
 import { ok } from "../../src/domain/result.ts";
+import type { ManagementPrincipal } from "../../src/identity/principals.ts";
 import type { SimulatedChange } from "../../src/simulations/documents.ts";
 import { type SimulatedTarget, Simulations } from "../../src/simulations/simulations.ts";
 import type { AgentDocument, ProjectDocument, TeamDocument } from "../../src/store/documents.ts";
@@ -27,7 +28,8 @@ export function simulationHandlers(dependencies: HandlerDependencies): Simulatio
     const result = await simulations.run(principal.organizationId, target, change, range, deadline);
     if (!result.ok) return result;
     const { examples, ...rest } = result.value;
-    const shown = examples.map((each) => ({ ...each, createdAt: new Date(each.createdAt).toISOString() }));
+    const readable = mayReadPayments(principal) ? examples : [];
+    const shown = readable.map((each) => ({ ...each, createdAt: new Date(each.createdAt).toISOString() }));
     return ok({ body: { ...rest, examples: shown } });
   };
 
@@ -69,6 +71,9 @@ export function simulationHandlers(dependencies: HandlerDependencies): Simulatio
       }),
   };
 }
+
+const mayReadPayments = (principal: ManagementPrincipal): boolean =>
+  principal.type !== "organization_key" || principal.scopes.includes("agents:read");
 
 const agentIn = ({ target: { _id: id, projectId, teamId } }: { readonly target: AgentDocument }) =>
   ({ level: "agent", id, projectId, teamId }) as const;

@@ -69,7 +69,7 @@ const idOf = ({ _id }: AgentDocument): string => _id;
 export function stopHandlers(dependencies: HandlerDependencies): StopHandlers {
   const { ledgers, logger, rails } = dependencies;
   const { agents, projects } = dependencies.collections;
-  const pauseOrResume = agentPausing(dependencies);
+  const { pause } = agentPausing(dependencies);
   const revoke = keyRevokerOf(dependencies);
 
   const some = (filter: Filter<AgentDocument>): Promise<AgentDocument[]> =>
@@ -83,7 +83,7 @@ export function stopHandlers(dependencies: HandlerDependencies): StopHandlers {
     const found = [...unfenced, ...active];
     if (found.length === 0) return ok({ body: { paused: 0, remaining: 0 } });
     await audit.begin({ before: { active: active.map(idOf) }, after: { paused: active.map(idOf) } });
-    const paused = await forAll(found, deadline, (agent) => pauseOrResume(agent, "pause"));
+    const paused = await forAll(found, deadline, pause);
     const changed = paused.filter(([, set]) => set.changed).map(([agent]) => idOf(agent));
     audit.change({ active: changed }, { paused: changed });
     const done = new Set(paused.map(([agent]) => idOf(agent)));

@@ -186,7 +186,7 @@ export class Pipeline {
    */
   async #executeAudited(call: Call, raw: RawInput, deadline: Deadline): Promise<Result<Reply<unknown>>> {
     const { audit } = this.#dependencies;
-    const entry = audit.open(call, raw.params);
+    const entry = audit.open(call, raw.params, deadline);
     const result = await this.#verified(call, raw, await this.#execute(call, raw, entry, deadline));
     const recorded = audit.record(call, raw.params, entry, result);
     await (isWrongPassword(call.id, result) ? this.#delay(call, recorded) : recorded);

@@ -1,5 +1,7 @@
 import type { AuditRecord } from "../domain/audit/entry.ts";
+import type { Deadline } from "../lib/deadline.ts";
 import { newId } from "../lib/ids.ts";
+import { TimeoutError } from "../lib/with-timeout.ts";
 import type { Transaction } from "../store/transactions.ts";
 import {
   type AuditedTransaction,
@@ -28,11 +30,14 @@ type Change = Pick<EntryDetails, "before" | "after">;
 
 const NOTHING: Change = { before: null, after: null };
 
+const isReplacing = (entry: EntryDetails | null): boolean => (entry?.before ?? null) !== null;
+
 /** A request's entry, from the start of its handler until it is appended. */
 export class RequestAudit implements AuditNotes {
   readonly #dependencies: RequestAuditDependencies;
   readonly #call: Call;
   readonly #params: unknown;
+  readonly #deadline: Pick<Deadline, "isOver">;
   readonly #entryKey = newId("req");
   readonly accounts: AffectedAccount[] = [];
   /** Entry of a transaction whose outcome may be unknown. */
@@ -44,10 +49,16 @@ export class RequestAudit implements AuditNotes {
   /** Change that the handler recorded as the outcome. */
   changed: Change | null = null;
 
-  constructor(dependencies: RequestAuditDependencies, call: Call, params: unknown) {
+  constructor(
+    dependencies: RequestAuditDependencies,
+    call: Call,
+    params: unknown,
+    deadline: Pick<Deadline, "isOver">,
+  ) {
     this.#dependencies = dependencies;
     this.#call = call;
     this.#params = params;
+    this.#deadline = deadline;
   }
 
   readonly transaction: AuditedTransaction = async (work) => {
@@ -56,6 +67,10 @@ export class RequestAudit implements AuditNotes {
     const status = successStatusOf(this.#call.id);
     const done = await transaction(async (session) => {
       const { entry, value } = await work(session);
+      // A process that stalled does not replace what was changed and answered since its caller was refused. Later
+      // changes of the same record wait for this commit.
+      if (isReplacing(entry) && this.#deadline.isOver)
+        throw new TimeoutError("the change was not made in time");
       const record = entry === null ? null : this.#recordOf(entry, { status, code: null });
       if (record !== null) {
         this.attempted = record;

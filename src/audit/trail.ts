@@ -3,6 +3,7 @@ import type { AuditRecord } from "../domain/audit/entry.ts";
 import { type ErrorCode, type Refusal, statusOf } from "../domain/errors.ts";
 import type { Result } from "../domain/result.ts";
 import type { Reply } from "../../server/handlers/types.ts";
+import type { Deadline } from "../lib/deadline.ts";
 import { newId } from "../lib/ids.ts";
 import { type Call, auditPrincipalsOf, leavesEntry, recordOf, successStatusOf } from "./record.ts";
 import type { Refusals } from "./refusals.ts";
@@ -15,6 +16,9 @@ export type { Call } from "./record.ts";
  * caller with write access write without end. A begun change has its entry in any case.
  */
 const UNLOGGED: ReadonlySet<ErrorCode> = new Set<ErrorCode>(["RATE_LIMITED"]);
+
+/** Deadline of a refused request, which changes nothing. */
+const OVER = { isOver: true };
 
 export interface AuditTrailDependencies extends RequestAuditDependencies {
   readonly log: AuditLog;
@@ -32,8 +36,9 @@ export class AuditTrail {
     this.#dependencies = dependencies;
   }
 
-  open(call: Call, params: unknown): RequestAudit {
-    return new RequestAudit(this.#dependencies, call, params);
+  /** `deadline`: time after which the request's transactions replace nothing any more. */
+  open(call: Call, params: unknown, deadline: Pick<Deadline, "isOver">): RequestAudit {
+    return new RequestAudit(this.#dependencies, call, params, deadline);
   }
 
   /**
@@ -56,7 +61,7 @@ export class AuditTrail {
 
   /** Records a refusal that preceded the reading of the request. */
   async recordRefusal(call: Call, params: unknown, refusal: Refusal): Promise<void> {
-    await this.record(call, params, this.open(call, params), { ok: false, refusal });
+    await this.record(call, params, this.open(call, params, OVER), { ok: false, refusal });
   }
 
   /** Returns the committed record of a failed or slow transaction. The sweep finds a later commit. */

@@ -20,8 +20,11 @@ const DAY_MS = 86_400_000;
 /** Maximum raises that an agent may request in 24 hours. */
 const REQUESTS_PER_DAY = 5;
 
-/** Age up to which an interrupted grant is finished by the next reader. */
-const FINISHED_WITHIN_MS = DAY_MS;
+/** Age up to which an interrupted grant is applied by the next reader. */
+const APPLIED_WITHIN_MS = DAY_MS;
+
+/** Version that no policy has: a grant based on it applies nothing, and is answered as granted if it was applied. */
+const NO_VERSION = 0;
 
 /** Age up to which a grant that met another change of limits is decided again on the new limits. */
 const DECIDED_AGAIN_WITHIN_MS = 3_000;
@@ -190,13 +193,13 @@ export class RaiseRequests {
     return ok(refusedOne);
   }
 
-  /** Returns the request; finishes an interrupted grant first. */
+  /** Returns the request; finishes an interrupted grant first. One too old to be applied is then open again. */
   async finished(request: RaiseRequestDocument): Promise<RaiseRequestDocument> {
     const { decision, status } = request;
     if (status !== "pending" || decision === null) return request;
     const age = this.#dependencies.clock().getTime() - decision.at.getTime();
-    if (age > FINISHED_WITHIN_MS) return request;
-    return (await this.#finish(this.#genuine(request), decision)).request;
+    const basis = { ...decision.basis, ...(age > APPLIED_WITHIN_MS && { policyVersion: NO_VERSION }) };
+    return (await this.#finish(this.#genuine(request), { ...decision, basis })).request;
   }
 
   /** Applies a decision. `refusedAs`: the ledger raised nothing, and the request is open again. */

@@ -54,7 +54,10 @@ export const simulation = z
           flaggedByRuleTypes: z.array(z.string()).meta({ description: "Rules that would hold it." }),
         }),
       )
-      .meta({ maxItems: EXAMPLES_MAX, description: "The newest of the others." }),
+      .meta({
+        maxItems: EXAMPLES_MAX,
+        description: "The newest of the others; none for a key without `agents:read`.",
+      }),
     assumptions: z
       .array(z.string())
       .meta({ description: "Assumptions that the answer rests on, as sentences." }),

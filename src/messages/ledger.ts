@@ -99,6 +99,7 @@ export interface AccountQueryInput {
 
 export interface AccountView {
   readonly status: AccountStatus;
+  readonly pausedAt: number | null;
   readonly policy: BudgetPolicy;
   readonly policyVersion: number;
   readonly spentCents: number;

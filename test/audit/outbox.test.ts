@@ -9,6 +9,7 @@ import { LOOPBACK } from "../support/identity-provider.ts";
 import { startTestService, type TestService } from "../support/service.ts";
 import { someOrAll } from "../support/soak.ts";
 import { elevate, newWorld, times, until, type World } from "../support/world.ts";
+import { gate } from "../workflows/support/doubles.ts";
 import { breakIn, entriesOf, testSeal } from "./support.ts";
 import type { Prepared, WritingRow } from "./write-rows.ts";
 import { WRITES } from "./write-table.ts";
@@ -34,6 +35,9 @@ describe("the audit outbox", () => {
   let appended: AuditRecord[] = [];
   /** It dies before or after the commit of a transaction. */
   let dies: "before the commit" | "after the commit" | null = null;
+  /** The next transaction waits there before it begins. */
+  let stalling: { readonly reached: ReturnType<typeof gate>; readonly wake: ReturnType<typeof gate> } | null =
+    null;
 
   before(async () => {
     service = await startTestService({
@@ -51,6 +55,10 @@ describe("the audit outbox", () => {
           },
         },
         async transaction(work) {
+          const stalled = stalling;
+          stalling = null;
+          stalled?.reached.open();
+          await stalled?.wake.opened;
           const value = await backends.transaction(async (session) => {
             const written = await work(session);
             if (dies === "before the commit") throw new TimeoutError("the server is gone");
@@ -197,6 +205,22 @@ describe("the audit outbox", () => {
       const said = (await created()).map(({ after, result: { status } }) => ({ after, status }));
       expect(said).to.deep.equal([{ after: null, status: 503 }]);
       expect(await projects()).to.equal(before);
+    });
+
+    it("a change that stalls until its caller was answered 503 is not made", async () => {
+      const { token } = world;
+      const { id, name } = (await world.api.ok("createProject", 201, project(world))).project;
+      const late = { token, id, body: { name: "Late" } };
+      const stall = { reached: gate(), wake: gate() };
+      stalling = stall;
+      const answered = world.api.refused("updateProject", 503, "SERVICE_UNAVAILABLE", late);
+      await stall.reached.opened;
+      await answered;
+      stall.wake.open();
+      await until("its entry is appended", async () =>
+        appended.some(({ action }) => action === "updateProject") ? true : null,
+      );
+      expect((await world.api.ok("getProject", 200, { token, id })).project.name).to.equal(name);
     });
 
     it("a write that is committed after its 503 has one entry, of what was done", async () => {

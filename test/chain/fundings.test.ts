@@ -95,7 +95,7 @@ describe("a treasury's money for an agent's wallet", () => {
       }
     };
     const { profile } = agent;
-    await one?.set(profile, 300);
+    await one?.set(profile, 300, 1);
     expect(await other?.of(profile.agentId)).to.equal(300);
     await looks();
     expect(await scene.balanceCents(agent.wallet)).to.equal(300);
@@ -107,10 +107,10 @@ describe("a treasury's money for an agent's wallet", () => {
     await looks();
     expect(await scene.balanceCents(agent.wallet)).to.equal(300);
     // More than the treasury has: it fails, and nothing is moved.
-    await one?.set(profile, 5_000);
+    await one?.set(profile, 5_000, 2);
     await looks();
     expect(await scene.balanceCents(treasury)).to.equal(580);
-    await one?.set(profile, null);
+    await one?.set(profile, null, 3);
     expect(await other?.of(profile.agentId)).to.equal(null);
   });
 

@@ -6,7 +6,7 @@ import { prove } from "../support/access-proofs.ts";
 import { outcomeOf, TestBudgets } from "../support/budgets.ts";
 import { askRaise, raiseOrder } from "../support/raises.ts";
 import { SIMULATED, UTC } from "../support/simulations.ts";
-import { elevate, newWorld, type TestAgent, until, type World } from "../support/world.ts";
+import { elevate, newWorld, organizationKey, type TestAgent, until, type World } from "../support/world.ts";
 
 /** Counting is the ledger's, whose own tests hold it. */
 describe("spend limits over HTTP", () => {
@@ -174,6 +174,15 @@ describe("spend limits over HTTP", () => {
       to: "denied",
       denialCode: "RECIPIENT_NOT_ALLOWED",
     });
+    const blind = await organizationKey(world, { scopes: ["teams:write"] });
+    const unnamed = await world.api.ok("simulateTeamRestrictions", 200, {
+      ...restricted,
+      token: blind.token,
+    });
+    expect([unnamed.moves, unnamed.examples], "who may not read payments").to.deep.equal([
+      [{ from: "approved", to: "denied", count: 1, cents: 50 }],
+      [],
+    ]);
     const rule = { type: "new_recipient", params: {} };
     const ruled = { token, id: projectId, body: { rules: [rule] } };
     const newPayees = await world.api.ok("simulateProjectApprovalRules", 200, ruled);
@@ -296,6 +305,34 @@ describe("raises", () => {
     const { budgetCents } = await world.api.ok("getAgentBudgetPolicy", 200, { token, id: agent.id });
     expect(budgetCents).to.equal(700);
     expect((await grant(id)).raiseRequest.status).to.equal("granted");
+  });
+
+  it("granted over a day ago and cut short, it is granted if the ledger did so, else open", async () => {
+    const { token } = world;
+    const agents = [await world.agent(limits), await world.agent(limits)];
+    const ids = await Promise.all(agents.map((agent) => askRaise(world, agent)));
+    const [done = "", lost = ""] = ids;
+    await grant(done);
+    for (const [place, id] of ids.entries()) {
+      const userId = agents[place]?.id ?? "";
+      const basis = { grants: 0, policyVersion: 1, teamVersion: 1, projectVersion: 1 };
+      const decision = {
+        by: { userId, name: "Ada" },
+        at: new Date(Date.now() - 90_000_000),
+        endsAt: null,
+        basis,
+      };
+      await prove(
+        world.service.db,
+        "raiseRequest",
+        { _id: id },
+        { status: "pending", decision, openOf: userId },
+      );
+    }
+    const body = { feedback: "Not now." };
+    await world.api.refused("refuseRaiseRequest", 409, "RAISE_ALREADY_RESOLVED", { token, id: done, body });
+    const { raiseRequest } = await world.api.ok("refuseRaiseRequest", 200, { token, id: lost, body });
+    expect(raiseRequest).to.deep.include({ status: "refused", raised: [] });
   });
 
   it("granted too late, it is 409 and closed: the agent is archived, or nothing lacks any more", async () => {

@@ -12,6 +12,7 @@ const resume: Change = (account) => account.do({ kind: "resume" });
 const revoke: Change = (account) => account.follow({ keyId: null });
 const mint: Change = (account) => account.follow({ keyId: "akey_2" });
 const archive: Change = (account) => account.archive();
+const later: Change = (account) => (account.now += 1);
 const stop = (account: TestAccount) =>
   account.as("stopped", account.judge({ kind: "stop_accounts", teamId: null, revokeKeys: false }));
 
@@ -65,6 +66,30 @@ describe("what the ledger says to who is about to send a payment", () => {
     revoke(account);
     expect(ask(idOf(held)), "what is on hold stays").to.nested.include({ "payment.phase": "held" });
   });
+});
+
+describe("a resume that comes late", () => {
+  const meanwhile: readonly (readonly [changes: readonly Change[], title: string])[] = [
+    [[pause], "paused again"],
+    [[stop], "stopped with its project"],
+    [[resume, later, pause], "resumed and paused"],
+    [[resume, later, stop], "resumed and stopped with its project"],
+  ];
+  for (const [changes, title] of meanwhile) {
+    it(`leaves an agent paused that was meanwhile ${title}`, () => {
+      const account = new TestAccount();
+      pause(account);
+      const { pausedAt } = account.state;
+      for (const change of changes) change(account);
+      expect(account.do({ kind: "resume", pausedAt })).to.deep.equal({ kind: "paused_again" });
+      expect(account.state.status).to.equal("paused");
+      const { pausedAt: newest } = account.state;
+      expect(account.do({ kind: "resume", pausedAt: newest })).to.include({
+        status: "active",
+        changed: true,
+      });
+    });
+  }
 });
 
 const pausedWith = (account: TestAccount, requestId?: string) =>

@@ -5,7 +5,7 @@ import { startTestService, type TestService } from "../support/service.ts";
 import { cardPayment, newWorld, type TestAgent, until, type World } from "../support/world.ts";
 import { gate } from "../workflows/support/doubles.ts";
 
-describe("a pause whose fence is not laid", () => {
+describe("a pause amid processes that die or stall", () => {
   let service: TestService;
   let world: World;
   /** The next payment to be sent waits there, in a process that sleeps. */
@@ -13,8 +13,22 @@ describe("a pause whose fence is not laid", () => {
     null;
   /** Fences that are never laid: as if the process had died before. */
   let failing = 0;
+  /** The next resume waits there, in a process that stalls. */
+  let stalling: { readonly reached: ReturnType<typeof gate>; readonly wake: ReturnType<typeof gate> } | null =
+    null;
   before(async () => {
     service = await startTestService({
+      decorateBackends: (backends) => {
+        const { ledgers } = backends;
+        const submit = ledgers.submitRecorded.bind(ledgers);
+        ledgers.submitRecorded = async (project, command, options) => {
+          const stalled = command.kind === "resume" ? stalling : null;
+          stalled?.reached.open();
+          await stalled?.wake.opened;
+          return submit(project, command, options);
+        };
+        return backends;
+      },
       decorateEffects: (plain) => {
         const { card } = plain.rails;
         return {
@@ -76,7 +90,7 @@ describe("a pause whose fence is not laid", () => {
     await until("it is paid", async () => ((await captures()) === before + 1 ? true : null));
   }
 
-  it("is answered 503, and again once it is laid; nothing is captured after that", async () => {
+  it("is answered 503 until its fence is laid; nothing is captured after that", async () => {
     const agent = await world.agent();
     const before = await captures();
     const payment = await asleep(agent);
@@ -89,7 +103,7 @@ describe("a pause whose fence is not laid", () => {
     await resumedAndPaid(agent, before);
   });
 
-  it("leaves its agent among those that are left to stop, until it is", async () => {
+  it("leaves its agent among those that are left to stop, until its fence is laid", async () => {
     const agent = await world.agent();
     const before = await captures();
     const payment = await asleep(agent);
@@ -102,6 +116,21 @@ describe("a pause whose fence is not laid", () => {
     await payment.wake();
     expect(await captures()).to.equal(before);
     await resumedAndPaid(agent, before);
+  });
+
+  it("does not end by a resume that stalled until the agent was paused once more", async () => {
+    const agent = await world.agent();
+    await world.api.ok("pauseAgent", 200, by(agent));
+    const { reached, wake } = { reached: gate(), wake: gate() };
+    stalling = { reached, wake };
+    const resuming = world.api.refused("resumeAgent", 503, "SERVICE_UNAVAILABLE", by(agent));
+    await reached.opened;
+    stalling = null;
+    await world.api.ok("pauseAgent", 200, by(agent));
+    wake.open();
+    await resuming;
+    await world.api.refused("createPayment", 403, "AGENT_PAUSED", { token: agent.key, body: cardPayment() });
+    await world.api.ok("resumeAgent", 200, by(agent));
   });
 
   it("lists no fence among the card ledger's entries, nor in a payment's story", async () => {

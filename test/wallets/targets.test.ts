@@ -29,6 +29,7 @@ const WALLET = {
 describe("wallet targets", () => {
   let db: Db;
   let close: () => Promise<void>;
+  let targets: WalletTargets;
   before(async () => {
     ({ close, db } = await testDatabase());
   });
@@ -37,7 +38,7 @@ describe("wallet targets", () => {
   it("a target changed in MongoDB to fund another organization's agent funds nobody", async () => {
     const begun: NewFunding[] = [];
     let now = new Date();
-    const targets = new WalletTargets({
+    targets = new WalletTargets({
       db,
       fundings: {
         begin: (funding) => {
@@ -61,16 +62,28 @@ describe("wallet targets", () => {
     });
     const agents = db.collection<{ _id: string; lifecycle: string }>(COLLECTIONS.agents);
     await agents.insertOne({ _id: OWN.agentId, lifecycle: "active" });
-    await targets.set(OWN, 500);
+    await targets.set(OWN, 500, 1);
     await targets.keep();
     expect(begun.map(({ profile }) => profile.agentId)).to.deep.equal([OWN.agentId]);
     const stored = db.collection<{ _id: string }>(COLLECTIONS.walletTargets);
-    for (const field of ["agentId", "projectId"] as const) {
-      await targets.set(OWN, 500);
+    for (const [place, field] of (["agentId", "projectId"] as const).entries()) {
+      await targets.set(OWN, 500, 2 + place);
       await stored.updateOne({ _id: OWN.agentId }, { $set: { [`profile.${field}`]: FOREIGN[field] } });
       now = new Date(now.getTime() + 60_000);
       await targets.keep();
       expect(begun, field).to.have.lengthOf(1);
+    }
+  });
+
+  it("a target that a stalled process sets late does not replace one of a later policy", async () => {
+    for (const [cents, version, then] of [
+      [700, 5, 700],
+      [900, 4, 700],
+      [null, 7, null],
+      [900, 6, null],
+    ] as const) {
+      await targets.set(OWN, cents, version);
+      expect(await targets.of(OWN.agentId), `version ${String(version)}`).to.equal(then);
     }
   });
 });

@@ -54,6 +54,7 @@ const OPTIONAL: Readonly<Record<string, readonly string[]>> = {
   grant_raise: ["endsAt"],
   pay: ["forbidden", "rules"],
   replace_team: ["spendLimits"],
+  resume: ["pausedAt"],
 };
 
 const isFaulty = (before: Fields, after: unknown): boolean => {

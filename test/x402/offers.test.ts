@@ -3,6 +3,7 @@ import { decodePaymentSignatureHeader } from "@x402/core/http";
 import { expect } from "chai";
 import { getAddress, keccak256, stringToBytes } from "viem";
 import { chosenOffer, presented, validBeforeOf } from "../../src/rails/challenge/protocols/choose.ts";
+import { nonceFor } from "../../src/rails/pocket/signing.ts";
 import type { Fetched, TokenTerms } from "../../src/rails/challenge/protocols/offer.ts";
 import { challengeMpp, challengeV2, encoded, requirement, somebody } from "./hand-made.ts";
 
@@ -39,6 +40,12 @@ const authorization = {
   signature: `0x${"11".repeat(65)}`,
 } as const;
 
+const nested = (levels: number): unknown => {
+  let value: unknown = 1;
+  for (let level = 0; level < levels; level += 1) value = [value];
+  return value;
+};
+
 /** Offers that are never signed, by the reason that is told. */
 const UNPAYABLE: readonly (readonly [what: string, fetched: Fetched, reason: RegExp])[] = [
   ["another chain", v2(requirement(facts, { network: "eip155:1" })), /another chain/],
@@ -61,6 +68,7 @@ const UNPAYABLE: readonly (readonly [what: string, fetched: Fetched, reason: Reg
   ["more than exists", v2(requirement(facts, { amount: "9".repeat(30) })), /price/],
   ["no address", v2(requirement(facts, { payTo: "shop.eth" })), /read/],
   ["no JSON", answer({ "payment-required": "%%%" }), /read/],
+  ["a challenge of 60 levels", v2(requirement(facts, { nested: nested(60) })), /read/],
   ["a challenge above 16 KiB", answer({ "payment-required": "A".repeat(16_385) }), /too large/],
   [
     "splits",
@@ -187,6 +195,7 @@ describe("offers of shops that ask for payment", () => {
     const others = `Basic realm="x", ${Challenge.serialize(challenge)}`;
     const offer = offerIn(answer({ "www-authenticate": others }));
     expect(offer.nonce).to.equal(keccak256(stringToBytes('an idshop "one", Inc.')));
+    expect(nonceFor('an idshop "one", Inc.'), "no shop demands the service's own").to.not.equal(offer.nonce);
     const header = presented(offer.frame, authorization);
     const credential = Credential.deserialize(header.value);
     expect(credential.challenge).to.deep.equal(challenge);

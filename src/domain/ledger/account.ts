@@ -19,12 +19,17 @@ export function openAccount(draft: Draft, command: CommandOf<"open_account">): L
 }
 
 /** Sets an account's status. A paused account's payments stay as they are and are executed after the resume. */
-export function setAccountStatus(draft: Draft, agentId: string, status: "active" | "paused"): LedgerReply {
-  const account = draft.account(agentId);
+export function setAccountStatus(draft: Draft, command: CommandOf<"pause" | "resume">): LedgerReply {
+  const account = draft.account(command.agentId);
   if (account === undefined || account.status === "closed") return { kind: "no_account" };
+  const status = command.kind === "pause" ? "paused" : "active";
   const changed = account.status !== status;
-  if (changed && status === "paused") pause(draft, account);
-  if (changed && status === "active") resume(draft, account);
+  if (command.kind === "pause") pause(draft, account);
+  else if (changed) {
+    const { pausedAt = account.pausedAt } = command;
+    if (pausedAt !== account.pausedAt) return { kind: "paused_again" };
+    resume(draft, account);
+  }
   return { kind: "account_status", status, changed, fence: fenceOf(account) };
 }
 
@@ -43,21 +48,19 @@ export function stopAccounts(draft: Draft, { revokeKeys, teamId }: CommandOf<"st
       continue;
     }
     const losesKey = revokeKeys && known.keyId !== null;
-    const isChanged = known.status === "active" || losesKey;
-    const account = isChanged ? draft.account(known.agentId) : known;
+    const account = draft.account(known.agentId);
     if (account === undefined) continue;
     if (losesKey) {
       revoked += 1;
       account.revokedKeyId = account.keyId;
       account.keyId = null;
     }
-    if (account.status === "active") {
-      paused += 1;
-      pause(draft, account);
-    } else if (losesKey) {
+    if (account.status === "active") paused += 1;
+    else if (losesKey) {
       withdrawOpen(draft, account);
       draft.touch(account);
     }
+    pause(draft, account);
     // An already paused agent gets a fence too: the process that paused it may not have laid one.
     const fence = fenceOf(account);
     if (fence !== null) fences.push(fence);
@@ -76,10 +79,13 @@ function stopClosed(draft: Draft, { agentId, open }: Account): Fence | null {
   return fenceOf(account);
 }
 
+/** Pauses an account. A repeated pause only begins again, which a resume requested before does not end. */
 function pause(draft: Draft, account: Account): void {
+  const isRepeated = account.status === "paused";
+  account.pausedAt = Math.max(draft.now, (account.pausedAt ?? 0) + 1);
+  if (isRepeated) return;
   account.status = "paused";
   account.isStatusTold = false;
-  account.pausedAt = draft.now;
   // A pause after the key's revocation is also an emergency stop.
   if (account.keyId === null) withdrawOpen(draft, account);
   draft.emit(account, "agent.paused");

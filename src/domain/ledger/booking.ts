@@ -11,6 +11,7 @@ import {
   withBreaches,
   withReports,
 } from "./books.ts";
+import { isAnswerRefused } from "./capacity.ts";
 import { checkCaps } from "./caps.ts";
 import type { CommandOf, DroppedAccount, LedgerReply } from "./commands.ts";
 import type { Draft } from "./draft.ts";
@@ -152,7 +153,10 @@ export function authorize(draft: Draft, command: CommandOf<"authorize">): Ledger
   if (first !== undefined) return { kind: "authorization", refusal: first.refusal, payment };
   const known = [...books.authorizations, ...books.clearances, ...books.answers];
   const ids = new Set([...known.map((each) => each.authorization), authorization]);
-  const isFull = books.answers.length >= REQUESTS_MAX || ids.size >= AUTHORIZATIONS_MAX;
+  const isFull =
+    books.answers.length >= REQUESTS_MAX ||
+    ids.size >= AUTHORIZATIONS_MAX ||
+    isAnswerRefused(draft.ledger, account, draft.now);
   if (isFull) return { kind: "authorization", refusal: "CLOSED", payment };
   if (draft.now > command.answerBy) return { kind: "authorization", refusal: "TOO_LATE", payment };
   if (!judgedByNewestRules(draft, account, command.rulesVersions)) return { kind: "stale_rules" };

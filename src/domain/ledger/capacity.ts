@@ -51,6 +51,13 @@ export const resolutionRefused = (ledger: Ledger, now: number): TooManyOpen | nu
     ? tooMany("project", "bytes", freesAt(ledger.accounts.values(), now))
     : null;
 
+/**
+ * Returns whether there is no room to store the answer to a network's request: an agent's payments take at most the
+ * half of what the others leave.
+ */
+export const isAnswerRefused = (ledger: Ledger, { weightBytes }: Account, now: number): boolean =>
+  isHeavy(ledger, ledger.bounds.resolvedBelowBytes - weightBytes, now);
+
 const tooMany = (of: TooManyOpen["of"], bound: TooManyOpen["bound"], at: number | null): TooManyOpen => ({
   kind: "too_many_open",
   of,

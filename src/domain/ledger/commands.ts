@@ -117,7 +117,8 @@ export type AccountCommand = { readonly agentId: string } & (
   | { readonly kind: "confirm_raise"; readonly raiseId: string }
   | { readonly kind: "change_policy"; readonly patch: BudgetPolicyPatch; readonly version: number }
   | { readonly kind: "pause" }
-  | { readonly kind: "resume" }
+  /** Ends the pause that began at `pausedAt`, so that a late resume ends no later one; any pause if missing. */
+  | { readonly kind: "resume"; readonly pausedAt?: number | null }
   /** The agent's restrictions were replaced: older ones judge no payment any more. */
   | { readonly kind: "follow_restrictions"; readonly version: number }
   /** The agent's state at a revision of its actor; an older one changes nothing. */
@@ -293,6 +294,8 @@ export type LedgerReply<P extends StoredPayment = StoredPayment> =
       /** Fence to lay before a pause is answered; null if nothing is in flight. */
       readonly fence: Fence | null;
     }
+  /** The agent was paused or stopped again since the resume was requested. */
+  | { readonly kind: "paused_again" }
   | {
       readonly kind: "stopped";
       readonly paused: number;

@@ -77,9 +77,8 @@ function decide(draft: Draft, command: LedgerCommand): LedgerReply {
     case "change_policy":
       return changePolicy(draft, command);
     case "pause":
-      return setAccountStatus(draft, command.agentId, "paused");
     case "resume":
-      return setAccountStatus(draft, command.agentId, "active");
+      return setAccountStatus(draft, command);
     case "stop_accounts":
       return stopAccounts(draft, command);
     case "follow_agent":

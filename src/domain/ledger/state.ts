@@ -102,7 +102,7 @@ export interface Account {
   updatedAt: number;
   /** Policy version that the agent's wallet mirrors, which gets its first at deployment. */
   mirroredPolicyVersion: number;
-  /** Start of the pause; null while the account is not paused. */
+  /** Time of the newest pause or stop; null while the account is not paused. */
   pausedAt: number | null;
   /** Whether the agent's actor has this status; false from a change until told, as old messages may be late. */
   isStatusTold: boolean;

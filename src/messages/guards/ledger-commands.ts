@@ -207,7 +207,7 @@ const commands: Variants<LedgerCommand, "kind"> = {
   confirm_raise: { ...ofAgent, raiseId: isId },
   change_policy: { ...ofAgent, patch, version: isInteger },
   pause: ofAgent,
-  resume: ofAgent,
+  resume: { ...ofAgent, pausedAt: optional(orNull(isTime)) },
   follow_agent: { ...ofAgent, revision: isCount, name: isName, keyId: orNull(isId), isArchived: isFlag },
   follow_restrictions: { ...ofAgent, version: isCount },
   replace_project: {

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { getAddress, keccak256, stringToBytes } from "viem";
+import { getAddress } from "viem";
 import type { Payment, RailFailure, RailOutcome, StoredPayment } from "../../domain/ledger/payment.ts";
 import type { AgentProfile } from "../../domain/agent/state.ts";
 import { caip2Of } from "../../chain/config.ts";
@@ -15,6 +15,7 @@ import type {
   SendOutcome,
 } from "../../payments/ports.ts";
 import type { Authorization, Authorized, Pockets, PocketTransfer } from "../pocket/pocket.ts";
+import { nonceFor } from "../pocket/signing.ts";
 import { answerIn } from "./answers.ts";
 import type { Answered, Order, OrderRefusal, Orders, ShopAnswer } from "./orders.ts";
 import { presented, receiptOf, validBeforeOf } from "./protocols/choose.ts";
@@ -187,7 +188,7 @@ export class ChallengeRail implements RailPort {
       validBefore: validBeforeOf(order.offer, clock().getTime()),
       // A nonce derived from the payment: even if the service lost its records, no two authorizations for one payment
       // could settle.
-      nonce: order.offer.nonce ?? keccak256(stringToBytes(`${transactionId}/1`)),
+      nonce: order.offer.nonce ?? nonceFor(`${transactionId}/1`),
     });
     const began = performance.now();
     const store = () =>

@@ -17,6 +17,7 @@ import { addressOf, type SpentEvent, unreadChain, walletsOnChain } from "../wall
 import { topUpId } from "./agent-pockets.ts";
 import type { AuthorizationDocument } from "./authorizations.ts";
 import type { PocketDocument } from "./reservations.ts";
+import { nonceFor } from "./signing.ts";
 
 /** Compares purchases with the transfers out of their agents' pockets on the chain. */
 export const pocketReconciliation: RailReconciliation = {
@@ -64,7 +65,7 @@ export async function readPockets(
     const address = pocketKeys?.addressOf(agentId) ?? signers.get(agentId);
     if (address === undefined) return [];
     const purposes = (sweepsOf.get(agentId) ?? []).map(({ _id }) => _id.replace(/^[^/]*\//, ""));
-    return [{ agentId, address, topUps, sweeps: new Set(purposes.map((each) => keccak256(toBytes(each)))) }];
+    return [{ agentId, address, topUps, sweeps: new Set(purposes.map(nonceFor)) }];
   });
   return { pockets, signed };
 }

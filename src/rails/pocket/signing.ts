@@ -1,4 +1,4 @@
-import { type Hex, keccak256, maxUint256, parseSignature, toBytes } from "viem";
+import { concatBytes, type Hex, keccak256, maxUint256, parseSignature, stringToBytes } from "viem";
 import type { Address } from "viem";
 import type { PocketKeys } from "./pocket-keys.ts";
 import type { PocketTransfer } from "./pocket.ts";
@@ -20,6 +20,12 @@ const PERMIT = [
   { name: "nonce", type: "uint256" },
   { name: "deadline", type: "uint256" },
 ] as const;
+
+/** First byte of what a nonce of the service is the hash of. UTF-8 has no such byte. */
+const NOT_TEXT = Uint8Array.of(0xff);
+
+/** Returns the nonce for a purpose. It differs from the nonces of shops, which are hashes of texts. */
+export const nonceFor = (purpose: string): Hex => keccak256(concatBytes([NOT_TEXT, stringToBytes(purpose)]));
 
 /** Signs a pocket's transfer (EIP-3009). Deterministic. */
 export function signTransfer(
@@ -70,7 +76,7 @@ export async function signSweep(
   { purpose, to, units }: { readonly purpose: string; readonly to: Address; readonly units: bigint },
 ) {
   const account = keys.accountOf(agentId);
-  const nonce = keccak256(toBytes(purpose));
+  const nonce = nonceFor(purpose);
   const message = { from: account.address, to, value: units, validAfter: 0n, validBefore: FOREVER, nonce };
   const signature = await account.signTypedData({
     domain,

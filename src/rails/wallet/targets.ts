@@ -4,6 +4,7 @@ import type { AgentProfile } from "../../domain/agent/state.ts";
 import type { ChainWatchers } from "../../chain/repairs.ts";
 import type { ChainRpc } from "../../chain/rpc.ts";
 import { centsOf } from "../../chain/units.ts";
+import { isDuplicateKey } from "../../lib/duplicate-key.ts";
 import { newId } from "../../lib/ids.ts";
 import type { Clock } from "../../payments/ports.ts";
 import type { KeyedMacs } from "../../secrets/keyed-macs.ts";
@@ -20,6 +21,8 @@ interface TargetDocument {
   readonly cents: number;
   /** MAC over profile and cents. */
   readonly proof: string;
+  /** Version of the agent's policy that set it. */
+  readonly version: number;
   /** Number of the next funding. Two processes that check at once begin the same one. */
   readonly next: number;
   readonly dueAt: Date;
@@ -78,19 +81,23 @@ export class WalletTargets {
     return cents === 0 ? null : cents;
   }
 
-  async set(profile: AgentProfile, cents: number | null, session?: ClientSession): Promise<void> {
+  /** Sets the target of a policy's version, unless a later version has set one. Null for none. */
+  async set(
+    profile: AgentProfile,
+    target: number | null,
+    version: number,
+    session?: ClientSession,
+  ): Promise<void> {
     const { clock, macs } = this.#dependencies;
-    const _id = profile.agentId;
-    const within = session === undefined ? {} : { session };
-    if (cents === null) {
-      // The number stays, so that a funding in flight is not begun again.
-      const none = { $set: { profile, cents: 0, proof: macs.make(textOf(profile, 0)) } };
-      await this.#targets.updateOne({ _id }, none, within);
-      return;
-    }
-    const change = { profile, cents, proof: macs.make(textOf(profile, cents)), dueAt: clock() };
+    const cents = target ?? 0;
+    const change = { profile, cents, proof: macs.make(textOf(profile, cents)), version, dueAt: clock() };
+    // The number of the next funding stays, so that one in flight is not begun again.
     const changed = { $set: change, $setOnInsert: { next: 1 } };
-    await this.#targets.updateOne({ _id }, changed, { ...within, upsert: true });
+    const older = { _id: profile.agentId, version: { $not: { $gte: version } } };
+    const options = { ...(session !== undefined && { session }), upsert: true };
+    await this.#targets.updateOne(older, changed, options).catch((error: unknown) => {
+      if (!isDuplicateKey(error)) throw error;
+    });
   }
 
   /** Checks the wallets that are due, the longest waiting first. */

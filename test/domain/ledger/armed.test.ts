@@ -3,13 +3,18 @@ import { paymentDecisions } from "../../../src/domain/audit/payment-decisions.ts
 import { paymentEvents } from "../../../src/domain/events.ts";
 import { dueNow } from "../../../src/domain/ledger/due.ts";
 import { stageOf } from "../../../src/domain/ledger/payment.ts";
+import type { LedgerBounds } from "../../../src/domain/ledger/state.ts";
+import { ledgerBytes } from "../../../src/domain/ledger/weight.ts";
 import { mcOf } from "../../../src/domain/money.ts";
-import { HOUR, MINUTE, profile } from "../support/actor.ts";
+import { HOUR, MINUTE, NOON, profile } from "../support/actor.ts";
 import { TestAccount } from "../support/account.ts";
 
 /** An account with a payment whose card waits for an hour. */
-function armed(amountCents = 100): { readonly account: TestAccount; readonly transactionId: string } {
-  const account = new TestAccount();
+function armed(
+  amountCents = 100,
+  bounds: Partial<LedgerBounds> = {},
+): { readonly account: TestAccount; readonly transactionId: string } {
+  const account = new TestAccount({}, NOON, bounds);
   const card = { last4: "4242", readyUntil: account.now + HOUR };
   const { transactionId } = account.paid(amountCents, { status: "armed", card }).request;
   return { account, transactionId };
@@ -52,6 +57,19 @@ describe("an armed payment", () => {
     const { answers, clearances } = account.payment(transactionId).books ?? { answers: [], clearances: [] };
     expect(answers.map(({ position }) => position)).to.deep.equal([0, 1, 2]);
     expect(clearances.map(({ position }) => position)).to.deep.equal([0, 1]);
+  });
+
+  it("is refused further requests once their answers take the half of the ledger's room", () => {
+    const { account: idle } = armed();
+    const resolvedBelowBytes = ledgerBytes(idle.ledger) + idle.state.weightBytes + 1_000;
+    const { account, transactionId } = armed(100, { resolvedBelowBytes });
+    const asked = Array.from({ length: 30 }, (_none, position) =>
+      ask(account, transactionId, { position, amountMc: mcOf(200) }),
+    );
+    const stored = account.payment(transactionId).books?.answers.length ?? 0;
+    expect(asked.indexOf("CLOSED"), "the first one refused").to.be.within(1, 29).and.to.equal(stored);
+    expect(ledgerBytes(account.ledger)).to.be.below(resolvedBelowBytes);
+    expect(ask(account, transactionId, { amountMc: mcOf(200) }), "a repeated one").to.equal("ABOVE_PAYMENT");
   });
 
   it("that nothing was charged on is released at its time, by the ledger itself", () => {

@@ -246,7 +246,7 @@ export const ledgerExamples = (transactionId: string, { agentId, teamId } = prof
     requestId,
   },
   pause: { kind: "pause", agentId, requestId },
-  resume: { kind: "resume", agentId, requestId },
+  resume: { kind: "resume", agentId, pausedAt: AT, requestId },
   follow_agent: {
     kind: "follow_agent",
     agentId,

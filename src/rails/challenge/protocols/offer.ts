@@ -119,10 +119,24 @@ export function headerOf({ headers }: Pick<Fetched, "headers">, name: string): s
   return typeof value === "string" ? value : null;
 }
 
+/** Maximum depth of JSON that is kept, and so written again by functions that recurse. */
+const DEPTH_MAX = 50;
+
+/** Returns the value of JSON; null if it can't be read or is nested too deeply. */
 export function parsedJson(text: string): unknown {
   try {
-    return JSON.parse(text);
+    const value: unknown = JSON.parse(text);
+    return isDeep(value) ? null : value;
   } catch {
     return null;
   }
+}
+
+function isDeep(value: unknown): boolean {
+  let level = [value];
+  for (let depth = 0; depth < DEPTH_MAX; depth += 1) {
+    level = level.flatMap((each) => (typeof each === "object" && each !== null ? Object.values(each) : []));
+    if (level.length === 0) return false;
+  }
+  return true;
 }
