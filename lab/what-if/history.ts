@@ -84,7 +84,7 @@ const level = (capCents: number | null, rules: SimulatedLevel["rules"]): Simulat
 });
 
 export function historyOf(random: Random, count: number): History {
-  const offsets = zoneOffsets("Europe/Berlin", BEGAN_AT - DAY_MS, BEGAN_AT + 400 * DAY_MS, 6 * HOUR_MS);
+  const offsets = zoneOffsets("Europe/Berlin", BEGAN_AT - DAY_MS, BEGAN_AT + 400 * DAY_MS, DAY_MS);
   const project: SimulatedProject = {
     ...level(null, PROJECT_RULES),
     calendar: { ...UTC_CALENDAR, resetMinutes: 240, weekStart: 2 },

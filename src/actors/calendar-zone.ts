@@ -12,9 +12,6 @@ const DAYS_AHEAD = 548;
 /** Remaining range at which offsets are sent again: nine months. */
 const DAYS_LEFT = 274;
 
-/** Step at which changes of an offset are searched for. */
-const STEP_MS = DAY_MS / 4;
-
 const dataVersion = (): string => process.versions.tz ?? "";
 
 export function zoneAround(timezone: string, now: Date): Zone {
@@ -24,7 +21,7 @@ export function zoneAround(timezone: string, now: Date): Zone {
     timezone,
     (day - DAYS_BACK) * DAY_MS,
     (day + DAYS_AHEAD) * DAY_MS,
-    STEP_MS,
+    DAY_MS,
   );
   return { timezone, tz: dataVersion(), segments, until: untilMs };
 }

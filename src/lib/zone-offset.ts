@@ -44,12 +44,13 @@ interface Offsets {
  */
 export function zoneOffsets(timezone: string, fromMs: number, untilMs: number, stepMs = HOUR_MS): Offsets {
   const offsetAt = offsetOf(timezone);
-  const segments: [number, number][] = [[fromMs, offsetAt(fromMs)]];
+  let offset = offsetAt(fromMs);
+  const segments: [number, number][] = [[fromMs, offset]];
   for (let from = fromMs; from < untilMs; from += stepMs) {
     const until = Math.min(from + stepMs, untilMs);
-    if (offsetAt(from) === offsetAt(until)) continue;
-    const at = transitionBetween(offsetAt, from, until);
-    segments.push([at, offsetAt(at)]);
+    const next = offsetAt(until);
+    if (next !== offset) segments.push([transitionBetween(offsetAt, from, until), next]);
+    offset = next;
   }
   return { segments, untilMs };
 }

@@ -29,6 +29,7 @@ import type { RailPort, RequestPermission } from "../../src/payments/ports.ts";
 import type { BudgetPolicy } from "../../src/domain/ledger/policy.ts";
 import type { AgentProfile } from "../../src/domain/agent/state.ts";
 import { testDatabase } from "../support/mongo.ts";
+import { pauseBefore } from "../support/poll-pauses.ts";
 import { createIndexes } from "../../src/store/indexes.ts";
 
 const MASTER_KEY = MasterKey.parse("a-master-key-for-tests-long-enough-to-be-one", "a test");
@@ -384,9 +385,9 @@ export async function eventually(
   withinMs = 120_000,
 ): Promise<void> {
   const until = performance.now() + withinMs;
-  while (!(await holds().catch(() => false))) {
+  for (let look = 0; !(await holds().catch(() => false)); look += 1) {
     if (performance.now() > until) throw new Error(`not in time: ${what}`);
-    await sleep(20);
+    await pauseBefore(look);
   }
 }
 

@@ -38,7 +38,15 @@ const entries = Object.values(document.paths).flatMap((methods) =>
 /** Formats of the document's own, which a checker of formats need not know; what they ask for is tested where it is judged. */
 const OWN_FORMATS = ["evm-address", "iana-time-zone", "image-data-url", "page-cursor", "password"];
 
-const ajv = new Ajv2020({ strict: true, strictRequired: false, allowUnionTypes: true, strictTypes: false });
+const ajv = new Ajv2020({
+  strict: true,
+  strictRequired: false,
+  allowUnionTypes: true,
+  strictTypes: false,
+  // Each component is compiled once, not wherever it is referred to.
+  inlineRefs: false,
+  code: { optimize: false },
+});
 addFormatsModule.default(ajv);
 for (const format of OWN_FORMATS) ajv.addFormat(format, true);
 ajv.addKeyword({ keyword: "components" });

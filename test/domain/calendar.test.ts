@@ -41,7 +41,7 @@ const offsets = new Map<string, Calendar>();
 function calendarIn(timezone: string): Calendar {
   const known = offsets.get(timezone);
   if (known !== undefined) return known;
-  const { segments, untilMs } = zoneOffsets(timezone, FROM - 400 * DAY, UNTIL + 400 * DAY, DAY / 4);
+  const { segments, untilMs } = zoneOffsets(timezone, FROM - 400 * DAY, UNTIL + 400 * DAY, DAY);
   const calendar = { ...UTC_CALENDAR, timezone, segments, until: untilMs };
   offsets.set(timezone, calendar);
   return calendar;

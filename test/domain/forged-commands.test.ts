@@ -88,8 +88,7 @@ describe("commands that this service never made", () => {
       const { [named]: transactionId, ledger } = busyLedger();
       const before = sizeOf(packLedger(ledger, NOON + SECOND));
       for (const command of Object.values(ledgerExamples(transactionId))) {
-        for (const { value, where } of alterations(command)) {
-          const altered = sent(value);
+        for (const { value: altered, where } of alterations(sent(command))) {
           if (!isLedgerCommand(altered)) {
             refused += 1;
             continue;
@@ -116,8 +115,7 @@ describe("commands that this service never made", () => {
   it("one to an agent's actor with anything changed is refused, or does no more than a good one", () => {
     let [refused, taken] = [0, 0];
     for (const command of Object.values(agentExamples)) {
-      for (const { value, where } of alterations(command)) {
-        const altered = sent(value);
+      for (const { value: altered, where } of alterations(sent(command))) {
         if (!isAgentCommand(altered)) {
           refused += 1;
           continue;

@@ -4,8 +4,9 @@ import { runWorld, runWorlds } from "../../lab/simulation/run.ts";
 import { isSoak, shortOrSoak } from "../support/soak.ts";
 import { seed } from "../support/seed.ts";
 
-/** How long fresh seeds are tried. */
-const SECONDS = shortOrSoak(1, 600);
+/** Steps in which a world rests, and its books are compared, some ten times; in the soak as many worlds as fit. */
+const STEPS = shortOrSoak(15_000, Infinity);
+const SECONDS = shortOrSoak(Infinity, 600);
 const LAST_WORLD_MS = 300_000;
 
 /** Fixed, so that whether the workload gets everywhere is no matter of luck. Two are enough; the others are in reserve. */
@@ -66,13 +67,13 @@ const NOTEWORTHY = [
 ] as const;
 
 describe("the service in simulated time", function () {
-  this.timeout(SECONDS * 1_000 + LAST_WORLD_MS);
+  this.timeout(shortOrSoak(0, SECONDS * 1_000) + LAST_WORLD_MS);
 
   it(`limits hold and all books agree, whatever crashes or is lost (TEST_SEED=${String(seed)})`, async () => {
     const seeds: number[] = [];
     const { failed, steps } = await runWorlds({
       seed,
-      stepsMax: Infinity,
+      stepsMax: STEPS,
       secondsMax: SECONDS,
       onWorld: (world) => seeds.push(world.seed),
     });

@@ -1,6 +1,7 @@
 import { randomInt, randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import { z } from "zod";
+import { exchange } from "./exchange.ts";
 import { noteSecretsChosen, noteSecretsGiven } from "./secrets.ts";
 import { agent, approval, madePayment, payment } from "../../src/contract/records.ts";
 
@@ -15,17 +16,6 @@ export interface CallOptions {
   readonly token?: string | undefined;
   readonly body?: unknown;
   readonly headers?: Readonly<Record<string, string>>;
-}
-
-const EVENTS = "text/event-stream";
-
-/** All of it; of what has no end, what comes first. */
-async function textOf(response: Response): Promise<string> {
-  if (response.headers.get("content-type")?.startsWith(EVENTS) !== true) return response.text();
-  const reader = response.body?.getReader();
-  const first = await reader?.read();
-  await reader?.cancel();
-  return new TextDecoder().decode(first?.value);
 }
 
 /** JSON as what it says, a file or events as their text. */
@@ -92,7 +82,7 @@ export class Api {
   }
 
   async call(method: string, path: string, { token, body, headers = {} }: CallOptions = {}): Promise<Answer> {
-    const response = await fetch(`${this.#baseUrl}${path}`, {
+    const answer = await exchange(`${this.#baseUrl}${path}`, {
       method,
       headers: {
         "x-forwarded-for": freshAddress(),
@@ -102,11 +92,11 @@ export class Api {
       },
       ...(body === undefined ? {} : { body: typeof body === "string" ? body : JSON.stringify(body) }),
     });
-    const text = await textOf(response);
-    const parsed = parsedAs(response.headers.get("content-type"), text);
+    const { headers: received, status, text } = answer;
+    const parsed = parsedAs(received.get("content-type"), text);
     noteSecretsChosen(body);
     noteSecretsGiven(parsed);
-    return { status: response.status, headers: response.headers, body: parsed };
+    return { status, headers: received, body: parsed };
   }
 
   /** The same, repeated while it is told to come again: only where a repeat does nothing twice. */

@@ -40,8 +40,11 @@ const CLIENT_ID = "spending-control";
 const CLIENT_SECRET = "a secret of the client's that only tests know";
 const LOGOUT_EVENT = "http://schemas.openid.net/event/backchannel-logout";
 
+/** Key of all providers of this process: making one costs more than a sign-in. */
+let keys: ReturnType<typeof generateKeyPair> | null = null;
+
 export async function startIdentityProvider(redirectUri: string): Promise<IdentityProvider> {
-  const { privateKey } = await generateKeyPair("RS256", { extractable: true });
+  const { privateKey } = await (keys ??= generateKeyPair("RS256", { extractable: true }));
   const key = { ...(await exportJWK(privateKey)), kid: "provider", alg: "RS256", use: "sig" };
   const server = createServer().unref();
   await once(server.listen(0, "127.0.0.1"), "listening");

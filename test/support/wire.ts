@@ -2,23 +2,18 @@ import { once } from "node:events";
 import { connect } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Answer, freshAddress } from "./api.ts";
+import { exchange, type Sent } from "./exchange.ts";
 
 interface Later {
   readonly pauseMs: number;
   readonly bytes: string;
 }
 
-export interface RawRequest {
-  readonly method?: string;
-  readonly headers?: Readonly<Record<string, string>>;
-  readonly body?: string | Uint8Array;
-}
-
 /** A request whose body is sent as it is, from an address of its own unless it names one. */
-export async function send(baseUrl: string, path: string, request: RawRequest = {}): Promise<Answer> {
+export async function send(baseUrl: string, path: string, request: Sent = {}): Promise<Answer> {
   const headers = { "x-forwarded-for": freshAddress(), ...request.headers };
-  const response = await fetch(`${baseUrl}${path}`, { redirect: "manual", ...request, headers });
-  return answerOf(response.status, response.headers, await response.text());
+  const { headers: received, status, text } = await exchange(`${baseUrl}${path}`, { ...request, headers });
+  return answerOf(status, received, text);
 }
 
 /**
