@@ -2,7 +2,7 @@ import { Command, Option } from "commander";
 import { reasonOf } from "./chaos/until.ts";
 import { type RunResult, summaryText } from "./chaos/report.ts";
 import { playRounds } from "./chaos/rounds.ts";
-import { withSite } from "./chaos/run.ts";
+import { timeoutMsOf, withSite } from "./chaos/run.ts";
 import { Cluster } from "./cluster/cluster.ts";
 import { EVENT_NAMES, eventOf, type EventName } from "./cluster/events.ts";
 import { tableText } from "./cluster/table.ts";
@@ -53,7 +53,14 @@ const results: RunResult[] = [];
 try {
   for (const tenants of projects) {
     const result = await withSite(
-      { name: "cluster", keep, seed, say, start: (dataDir, tell) => Cluster.start(dataDir, tell) },
+      {
+        name: "cluster",
+        keep,
+        seed,
+        say,
+        start: (dataDir, tell) => Cluster.start(dataDir, tell),
+        timeoutMs: timeoutMsOf(events.length),
+      },
       (cluster) =>
         playRounds({
           site: cluster,

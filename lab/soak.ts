@@ -69,6 +69,7 @@ const stagesOf = (scale: number): readonly Stage[] => [
   { name: "simulation", file: "lab/simulate.ts", args: ["--seconds", whole(SIMULATION_SECONDS * scale)] },
   { name: "mutants", file: "lab/mutants.ts", args: [] },
   { name: "interop", file: "lab/interop.ts", args: [] },
+  { name: "demo", file: "lab/demo.ts", args: [] },
   { name: "chaos", file: "lab/chaos.ts", args: ["--rounds", whole(CHAOS_ROUNDS * scale), "--keep"] },
   {
     name: "cards",

@@ -178,7 +178,7 @@ export async function createCore(options: CoreOptions): Promise<Core> {
       { allowCidrs: options.shopCidrs },
       "shops may also be in these networks; for development only",
     );
-  const shops = new Shops(options.shopCidrs);
+  const shops = new Shops({ allowCidrs: options.shopCidrs });
   const orders = new Orders(db, sealer, clock);
   const purchases = wallets === null ? null : challengeRailOf(wallets, { orders, shops, clock });
   const cardConnections = new CardConnections({ db, sealer, kinds: options.cardIssuers, clock });

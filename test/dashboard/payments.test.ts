@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import type { HTTPRequest } from "puppeteer-core";
 import { clickOn } from "../support/browser-page.ts";
-import { ChainView } from "../support/chain.ts";
+import { ChainView, fundedAgent } from "../support/chain.ts";
 import { chromiumOrPending } from "../support/chromium.ts";
 import { Dashboard } from "../support/dashboard.ts";
 import { pageOrigin } from "../support/passkeys.ts";
@@ -176,6 +176,32 @@ describe("payments in the dashboard, in a browser", function () {
     ])
       expect(drawer).to.include(text);
     expect(await page.barriers()).to.deep.equal([]);
+  });
+
+  it("a purchase on hold names shop and price, a tenth of a cent, in inbox and on its page", async () => {
+    const careful = await fundedAgent(world, 100, { name: "Careful", autoApprovalThresholdCents: 0 });
+    const rpcUrl = world.service.env["EVM_RPC_URL"] ?? "";
+    const shop = await openShop({ rpcUrl, token: await new ChainView(world).token(careful) });
+    const url = `${shop.url}/paid/weather`;
+    const body = { url, maxAmountCents: 5, ...paidFor };
+    const { approval } = await world.api.ok("payX402Request", 201, { token: careful.key, body });
+    await page.walk("/approvals");
+    const inbox = await page.sees("Approve $0.001");
+    expect(inbox)
+      .to.include(`$0.001 to ${new URL(url).host}`)
+      .and.include("Careful");
+    await page.press("Details", "link");
+    const asked = await page.sees(url);
+    for (const text of [
+      `To ${new URL(url).host} (from the agent’s wallet`,
+      `Paid to ${shop.payTo}`,
+      "Approve $0.001",
+    ])
+      expect(asked).to.include(text);
+    expect(await page.barriers()).to.deep.equal([]);
+    await shop.close();
+    const id = approval?.transactionId ?? "";
+    await world.api.ok("cancelPayment", 200, { token: careful.key, id });
   });
 
   it("a wallet is funded from the treasury once; what it does not hold is refused in the dialog", async () => {

@@ -16,10 +16,12 @@ const WITHOUT_ENGINES: Beginnings = [
   "actors/ledger-",
   "actors/overload",
   "architecture/",
+  "chaos/timeout",
   "client/amounts",
   "client/retries",
   "client/routes",
   "contract/",
+  "deploy/",
   "domain/",
   "engines/",
   "http/base-url",
@@ -37,6 +39,7 @@ const WITHOUT_ENGINES: Beginnings = [
   "webhooks/hostile-urls",
   "webhooks/rebinding",
   "webhooks/receiver-tricks",
+  "x402/rebinding",
 ];
 
 /** What starts and kills processes of the service runs one file after another, so that it does not meet itself. */

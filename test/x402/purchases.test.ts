@@ -1,6 +1,12 @@
-import { randomUUID } from "node:crypto";
+import { hkdfSync, randomBytes, randomUUID } from "node:crypto";
 import { expect } from "chai";
+import { toHex } from "viem";
+import { privateKeyToAccount } from "viem/accounts";
+import { COLLECTIONS } from "../../src/store/documents.ts";
+import { MasterKey } from "../../src/secrets/master-key.ts";
 import { ChainView, finalPayment, fund, fundedAgent } from "../support/chain.ts";
+import { TEST_MASTER_KEY } from "../support/payloads.ts";
+import { noteSecret } from "../support/secrets.ts";
 import { operations } from "../../src/contract/registry.ts";
 import { McpCaller } from "../mcp/support.ts";
 import { secondService } from "../support/own-service.ts";
@@ -14,6 +20,15 @@ const { checkPayment, getBudget } = operations;
 
 const CROWD = 20;
 const RACES = 5;
+/** Secrets of each kind: a database's compression may break one apart. */
+const SECRETS = 8;
+
+/** A value for which the databases' files and the logs are searched at the end of the run. */
+function newSecret(kind: string): string {
+  const secret = `${kind}-${randomBytes(16).toString("hex")}`;
+  noteSecret(secret);
+  return secret;
+}
 
 describe("purchases from shops that ask for payment with 402", () => {
   let world: World;
@@ -74,6 +89,34 @@ describe("purchases from shops that ask for payment with 402", () => {
       token: agent.key,
       body: { ...body, maxAmountCents: 6 },
     });
+  });
+
+  it("requests to shops, goods and the pocket's key lie nowhere in the clear", async () => {
+    const payments = times(SECRETS, () => ({ header: newSecret("header"), body: newSecret("request") }));
+    const goods = payments.map(() => newSecret("goods"));
+    const asked: unknown[] = [];
+    const secretive = await openShop({
+      rpcUrl: rpcUrl(),
+      token: facts.token,
+      deliver: (incoming, response) => {
+        asked.push(incoming.headers["x-order"]);
+        response.send(goods[asked.length - 1]);
+      },
+    });
+    for (const [at, { body, header }] of payments.entries()) {
+      const order = { url: `${secretive.url}/paid/x`, method: "POST", headers: { "x-order": header }, body };
+      expect((await buy(request(order))).body).to.equal(goods[at]);
+    }
+    expect(asked).to.deep.equal(payments.map(({ header }) => header));
+    await secretive.close();
+
+    const subKey = MasterKey.parse(TEST_MASTER_KEY, "a test").deriveKey("pocket-keys");
+    const salt = "agent-spending-control/pocket/1";
+    const key = Buffer.from(hkdfSync("sha256", subKey, salt, agent.id, 32));
+    const authorizations = world.service.db.collection(COLLECTIONS.pocketAuthorizations);
+    const signed = await authorizations.findOne({ agentId: agent.id });
+    expect(signed?.["from"]).to.equal(privateKeyToAccount(toHex(key)).address);
+    for (const form of ["hex", "base64", "base64url"] as const) noteSecret(key.toString(form));
   });
 
   it("a dry run says what a URL costs and whether it would be paid, and pays nothing", async () => {

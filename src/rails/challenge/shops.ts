@@ -1,4 +1,4 @@
-import { type FetchOutcome, GuardedFetch } from "../../lib/guarded-fetch/guarded-fetch.ts";
+import { type FetchOutcome, GuardedFetch, type GuardOptions } from "../../lib/guarded-fetch/guarded-fetch.ts";
 import { BoundedWork, TooMuchWork } from "../../lib/bounded-work.ts";
 import { Gate, type Share } from "../../lib/gate.ts";
 import { RetryTurns } from "../../lib/retry-turns.ts";
@@ -53,8 +53,8 @@ export class Shops {
   readonly #organizations = new Gate(Infinity);
   readonly #retries = new RetryTurns(RETRIES);
 
-  constructor(allowCidrs: readonly string[]) {
-    this.#guard = new GuardedFetch({ allowCidrs, extraCa: null, allowsHttp: true });
+  constructor(reach: Pick<GuardOptions, "allowCidrs" | "resolve">) {
+    this.#guard = new GuardedFetch({ ...reach, extraCa: null, allowsHttp: true });
   }
 
   /** Whether a request of the organization would be refused now. */

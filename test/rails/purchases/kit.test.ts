@@ -70,7 +70,7 @@ async function purchaseScene(): Promise<RailScene> {
         () => void response.writeHead(402).end(),
       );
   });
-  const shops = new Shops(["127.0.0.0/8"]);
+  const shops = new Shops({ allowCidrs: ["127.0.0.0/8"] });
   const rails: ChallengeRail[] = [];
   const railOf = ({ wallets }: Instance, db = scene.db, time = clock): ChallengeRail => {
     const orders = new Orders(db, sealer, time);
