@@ -1,4 +1,4 @@
-import type { BundledKey } from "../src/domain/agent/access.ts";
+import type { AgentAccess, BundledKey } from "../src/domain/agent/access.ts";
 import { type AgentState, lifecycleOf } from "../src/domain/agent/state.ts";
 import { STATE_QUERY } from "../src/messages/agent.ts";
 import { shownName } from "./shown-name.ts";
@@ -14,12 +14,18 @@ export function describeAgent(state: AgentState): string {
   }
   lines.push(
     access.activeKeyId === null ? "It has no active key." : `Its key is \`${access.activeKeyId}\`.`,
-    access.authenticatedAt === null
-      ? "No key of it was ever used."
-      : `A key of it was first used at ${iso(access.authenticatedAt)}.`,
+    describeFirstUse(access),
     describeWindow(access.bundled),
   );
   return lines.join("\n\n");
+}
+
+/** Describes the first use, which decides whether a machine may archive what it created. */
+function describeFirstUse({ authenticatedAt, bundled }: AgentAccess): string {
+  if (bundled.lineageId === null) return "Only a person may archive it.";
+  return authenticatedAt === null
+    ? "No key of it was ever used."
+    : `A key of it was first used at ${iso(authenticatedAt)}.`;
 }
 
 function describeWindow({ deliverableUntil, erased, lineageId, provenAt }: BundledKey): string {

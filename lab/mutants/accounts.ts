@@ -231,6 +231,15 @@ const records: readonly LedgerMutant[] = [
       }),
   },
   {
+    fault: "another change takes the revision that is reserved for a charge",
+    complaint: "what one revision of",
+    domain: () =>
+      after(({ is, was }) => {
+        if (is === undefined || was === undefined || was.foreseenSequence === 0) return;
+        if (is.revision === was.revision + 2) is.revision -= 1;
+      }),
+  },
+  {
     fault: "a change of the account is shown under its old revision",
     complaint: "shows",
     domain: () =>

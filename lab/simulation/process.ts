@@ -26,7 +26,8 @@ import { portsOf, type ProcessPorts, type Surroundings } from "./process-ports.t
 
 /** Deadline of a payment. */
 const PAY_MS = 3_400;
-const CONFIRM_AFTER_MS = 200;
+/** Above the interval at which agents' records are written, as in the service. */
+const CONFIRM_AFTER_MS = 700;
 const DECISION_ATTEMPTS_MAX = 6;
 
 /** Failed work comes again. */

@@ -1,5 +1,6 @@
 import type { Projections } from "../payments/ports.ts";
 import type { CommandOf } from "../domain/ledger/commands.ts";
+import { afterCharge } from "../domain/ledger/foreseen-charge.ts";
 import type { AccountSummary } from "../domain/ledger/state.ts";
 import { realTimers, type Timers } from "../lib/timers.ts";
 
@@ -25,6 +26,8 @@ export class AccountRecords {
   readonly #unwritten = new Map<string, AccountSummary>();
   readonly #writing = new Map<string, Promise<unknown>>();
   readonly #unconfirmed = new Map<string, number>();
+  /** Newest summaries that foresee a charge, by agent. */
+  readonly #foreseeing = new Map<string, AccountSummary>();
   readonly #timers: Timers;
   #cancelTimer: (() => void) | null = null;
 
@@ -49,6 +52,7 @@ export class AccountRecords {
   add(accounts: readonly AccountSummary[]): void {
     for (const account of accounts) {
       const { agentId, revision } = account;
+      this.#noteForeseen(account);
       const isWritten = (this.#unconfirmed.get(agentId) ?? 0) >= revision;
       if (!isWritten && (this.#unwritten.get(agentId)?.revision ?? 0) < revision)
         this.#unwritten.set(agentId, account);
@@ -56,6 +60,19 @@ export class AccountRecords {
     if (this.#unwritten.size === 0) return;
     const untilTick = TICK_MS - (this.#timers.monotonicMs() % TICK_MS);
     this.#cancelTimer ??= this.#timers.after(untilTick, () => this.#writeAll());
+  }
+
+  #noteForeseen(account: AccountSummary): void {
+    const { agentId, onceCharged, revision } = account;
+    if ((this.#foreseeing.get(agentId)?.revision ?? 0) >= revision) return;
+    if (onceCharged === undefined) this.#foreseeing.delete(agentId);
+    else this.#foreseeing.set(agentId, account);
+  }
+
+  /** Adds what an agent's record shows after a charge, if that was foreseen and nothing has changed since. */
+  charged(agentId: string, transactionId: string): void {
+    const foreseeing = this.#foreseeing.get(agentId);
+    if (foreseeing?.onceCharged?.transactionId === transactionId) this.add([afterCharge(foreseeing)]);
   }
 
   /** Writes the pending summary of an agent (null: of all agents) and waits for it. */

@@ -213,11 +213,13 @@ export class LedgerMailbox {
   }
 
   confirmLater(confirmation: Confirmation, published: Promise<void>): void {
+    const { agentId, outcome, transactionId } = confirmation;
+    if (outcome?.result.status === "settled") this.#records.charged(agentId, transactionId);
     const confirming = this.#confirmOnce(confirmation, published).finally(() => {
       this.#unpublished.delete(confirming);
       this.#onIdle();
     });
-    this.#unpublished.set(confirming, confirmation.agentId);
+    this.#unpublished.set(confirming, agentId);
   }
 
   async #confirmOnce(confirmation: Confirmation, published: Promise<void>): Promise<void> {
@@ -234,6 +236,8 @@ export class LedgerMailbox {
    */
   async flush(agentId: string | null): Promise<void> {
     await this.#allPublished(agentId);
+    // Before the exchange, which then confirms foreseen charges with their records.
+    await this.#records.write(agentId);
     const isUnfinished = () =>
       this.#confirmations.some((each) => agentId === null || each.agentId === agentId) ||
       (agentId === null ? this.#waiting.size : this.#waiting.sizeOf(agentId)) > 0;
@@ -342,7 +346,8 @@ export class LedgerMailbox {
 
   async #exchange(peer: LedgerPeer | null): Promise<void> {
     const { confirmations, written, batch } = this.#nextBatch();
-    const before: LedgerCommand[] = written === null ? confirmations : [written, ...confirmations];
+    // A foreseen charge is confirmed before the record that shows it.
+    const before: LedgerCommand[] = written === null ? confirmations : [...confirmations, written];
     if (before.length + batch.length === 0) return;
     const requestedMs = this.#timers.monotonicMs();
     try {
@@ -409,13 +414,13 @@ export class LedgerMailbox {
   /** Puts the commands that were not refused at the front again, since none is known to be decided. */
   #requeueUnrefused(refused: CommandsRefused | NotForwarded, { batch, confirmations, written }: Sent): void {
     const indexes: ReadonlySet<number> = refused instanceof CommandsRefused ? refused.indexes : new Set();
-    const first = written === null ? 0 : 1;
-    if (written !== null && indexes.has(0)) this.#records.confirmed(written);
-    const retained = confirmations.filter((_command, index) => !indexes.has(first + index));
+    const isWrittenRefused = written !== null && indexes.has(confirmations.length);
+    if (isWrittenRefused) this.#records.confirmed(written);
+    const retained = confirmations.filter((_command, index) => !indexes.has(index));
     this.#confirmations.unshift(...retained);
-    if (retained.length < confirmations.length || (written !== null && indexes.has(0)))
+    if (retained.length < confirmations.length || isWrittenRefused)
       this.#dependencies.onError("confirmations were refused; the ledger sweeps", refused);
-    const waitingFrom = first + confirmations.length;
+    const waitingFrom = confirmations.length + (written === null ? 0 : 1);
     const isRefused = (index: number): boolean => indexes.has(waitingFrom + index);
     for (const [index, waiting] of [...batch.entries()].toReversed()) {
       if (isRefused(index)) continue;

@@ -26,7 +26,7 @@ export function urgencyOf(command: LedgerCommand): Urgency {
 }
 
 /** Maximum size of an account's summary in a reply. */
-const SUMMARY_BYTES = 400;
+const SUMMARY_BYTES = 520;
 /** Maximum size of a complete payment in a reply. */
 const PAYMENT_BYTES = 2_000;
 

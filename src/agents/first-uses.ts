@@ -1,9 +1,14 @@
 import { LRUCache } from "lru-cache";
-import type { AgentDocument } from "../store/documents.ts";
+import type { AgentDocument, AgentKeyRecord } from "../store/documents.ts";
 import type { AgentGateway } from "../payments/ports.ts";
 
 /** Cache of keys known to be used, until their agents' records show it some seconds later. */
 const CACHED_KEYS = { max: 10_000, ttl: 30_000 } as const;
+
+/** The part of an agent's record that says whether its actor has to be asked. */
+type CreatedAgent = Pick<AgentDocument, "_id" | "createdByLineage"> & {
+  readonly key: Pick<AgentKeyRecord, "id"> | null;
+};
 
 export interface FirstUse {
   readonly agentId: string;
@@ -12,9 +17,9 @@ export interface FirstUse {
 }
 
 /**
- * Has an agent's first request confirmed by its actor before the request has any effect, so that the request and a
- * machine's archive of a never authenticated agent never both succeed. The record follows later; until it shows the
- * first use, each server asks the actor.
+ * Has the first request of an agent that a machine created confirmed by its actor before the request has any effect, so
+ * that the request and a machine's archive of a never authenticated agent never both succeed. The record follows later;
+ * until it shows the first use, each server asks the actor. No machine archives a person's agent.
  */
 export class FirstUses {
   readonly #agents: AgentGateway;
@@ -26,8 +31,9 @@ export class FirstUses {
     this.#onAccepted = onAccepted;
   }
 
-  async accept({ _id, key }: AgentDocument): Promise<boolean> {
+  async accept({ _id, createdByLineage, key }: CreatedAgent): Promise<boolean> {
     if (key === null) return false;
+    if (createdByLineage === null) return true;
     if (this.#accepted.has(key.id)) return true;
     const reply = await this.#agents.submit(_id, { kind: "authenticate", keyId: key.id });
     if (reply.kind !== "authenticated" || reply.firstUsedAt === null) return false;

@@ -209,6 +209,45 @@ describe("a ledger's mailbox", () => {
     expect(kindsIn(batches[1] ?? []).slice(0, 2)).to.deep.equal(["pause", "pay"]);
   });
 
+  it("a payment is confirmed together with the record that shows its charge", async () => {
+    const timers = new HeldTimers();
+    const { batches, ledger, ledgers, pay, records } = stage({ timers, confirmAfterMs: 3_000 });
+    const command = pay("one");
+    await ledgers.submit(place, command);
+    const outcome = { result: { status: "settled" }, at: 1_000_000 } as const;
+    ledgers.confirmLater(place, { ...confirm(command), revision: 3, outcome }, Promise.resolve());
+    for (let halfSeconds = 0; halfSeconds < 20; halfSeconds += 1) {
+      await turn();
+      timers.pass(500);
+    }
+    expect(batches.map(kindsIn)).to.deep.equal([["pay"], ["confirm", "confirm_records"]]);
+    const account = ledger.accounts.get("one");
+    expect(records).to.have.length(1);
+    expect(records[0]).to.include({ spentCents: 1, reservedCents: 0, revision: account?.revision });
+    expect(account?.confirmedRevision).to.equal(account?.revision);
+  });
+
+  it("a charge that another change has overtaken is recorded as the ledger shows it", async () => {
+    const { ledger, ledgers, pay, records } = stage();
+    const command = pay("one");
+    await ledgers.submit(place, command);
+    await ledgers.submit(place, { kind: "pause", agentId: "one" });
+    const outcome = { result: { status: "settled" }, at: 1_000_000 } as const;
+    ledgers.confirmLater(place, { ...confirm(command), revision: 3, outcome }, Promise.resolve());
+    await ledgers.flush(place, "one");
+    await ledgers.submit(place, pay("two"));
+    await ledgers.flushAll();
+    const account = ledger.accounts.get("one");
+    expect(account?.confirmedRevision).to.equal(account?.revision);
+    const last = records.findLast(({ agentId }) => agentId === "one");
+    expect(last).to.include({
+      spentCents: 1,
+      reservedCents: 0,
+      status: "paused",
+      revision: account?.revision,
+    });
+  });
+
   it("an agent's record is written with its newest state, and then confirmed", async () => {
     const { batches, ledger, ledgers, pay, records } = stage();
     await Promise.all(times(3, () => ledgers.submit(place, pay("one"))));

@@ -38,6 +38,7 @@ interface Stage {
   readonly fails?: (commands: readonly LedgerCommand[]) => Error | null;
   readonly revisions?: Revisions;
   readonly timers?: Timers;
+  readonly confirmAfterMs?: number;
 }
 
 /** Timers whose clock stands still until the test moves it. */
@@ -144,6 +145,7 @@ const pay = (agentId: string, change: object = {}): CommandOf<"pay"> => {
 
 /** A ledger behind its guard, without an engine: each update is answered in a turn of its own. */
 export function stage({
+  confirmAfterMs = 1,
   fails = () => null,
   ledger = stagedLedger(),
   revisions = new Revisions(),
@@ -183,7 +185,7 @@ export function stage({
       return Promise.resolve();
     },
     flushPublished: () => undefined,
-    confirmAfterMs: 1,
+    confirmAfterMs,
     timers,
     onError: (message) => void errors.push(message),
   });

@@ -1,5 +1,6 @@
 import { expect } from "chai";
 import type { BudgetPolicyPatch } from "../../src/domain/ledger/policy.ts";
+import { afterCharge } from "../../src/domain/ledger/foreseen-charge.ts";
 import { summaryOf } from "../../src/domain/ledger/state.ts";
 import { TestAccount } from "./support/account.ts";
 import { openPolicy, profile, SECOND } from "./support/actor.ts";
@@ -134,6 +135,22 @@ describe("what the agent's record shows of its account", () => {
     expect(raises(() => account.settle(request.transactionId, { status: "pending" }))).to.equal(0);
     expect(raises(() => account.settle(request.transactionId))).to.equal(1);
     expect(summaryOf(account.state)).to.include({ spentCents: 100, reservedCents: 0 });
+  });
+
+  it("the next revision is reserved for the charge of the payment that was just decided", () => {
+    const account = new TestAccount({ budgetCents: 1_000 });
+    const charged = (): string => account.pay(100).request.transactionId;
+    const first = charged();
+    const foreseen = afterCharge(summaryOf(account.state));
+    expect(foreseen).to.include({ spentCents: 100, reservedCents: 0, revision: account.state.revision + 1 });
+    account.now += SECOND;
+    account.settle(first);
+    expect({ ...summaryOf(account.state), updatedAt: foreseen.updatedAt }).to.deep.equal(foreseen);
+    const [second, { revision }] = [charged(), account.state];
+    account.do({ kind: "pause" });
+    account.settle(second);
+    expect(account.state.revision).to.equal(revision + 3);
+    expect(afterCharge(summaryOf(account.state))).to.deep.equal(summaryOf(account.state));
   });
 
   it("a confirmation confirms no more than there is, and an older one takes nothing back", () => {

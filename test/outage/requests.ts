@@ -76,8 +76,6 @@ async function withAgent(world: World): Promise<Scene["stopped"]> {
 export async function newScene(world: World): Promise<Scene> {
   await elevate(world);
   const [agent, asker] = [await world.agent(), await world.agent({ autoApprovalThresholdCents: 0 })];
-  // The first request of an agent's life needs its actor; this is not about that.
-  await world.api.ok("listPayments", 200, { token: agent.key });
   const { email, password } = world.organization;
   const { token: session = "" } = await world.api.ok("signIn", 200, { body: { email, password } });
   const { teamId } = world.organization;

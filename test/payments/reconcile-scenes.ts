@@ -93,7 +93,7 @@ export const atRest = (world: World, { agent, books, held }: Scene): Promise<tru
       const { confirmedRevision, open, revision } = account;
       const ids = open.map(({ payment }) => payment.request.transactionId);
       const record = await books.agents.findOne({ _id: agent.id });
-      const isUseWritten = (record?.authenticatedAt ?? null) !== null && record?.key?.lastUsedAt !== null;
+      const isUseWritten = record?.key?.lastUsedAt !== null;
       return isUseWritten && confirmedRevision === revision && ids.join(" ") === held ? true : null;
     },
     REST_MS,

@@ -84,7 +84,7 @@ describe("payments through a server that remembers agent and rules", () => {
   const pay = (agent: TestAgent, fields: Fields = {}) =>
     api.ok("createPayment", 201, { token: agent.key, body: cardPayment(fields) });
 
-  /** An agent that the other server knows by heart: the first use of its key is in its record. */
+  /** An agent that the other server has cached. */
   async function remembered(fields: Fields = {}): Promise<TestAgent> {
     const agent = await world.agent(fields);
     for (let payments = 0; payments < 3; payments += 1) await pay(agent);

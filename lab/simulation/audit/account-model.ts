@@ -120,6 +120,8 @@ export class AccountModel {
   readonly agentId: string;
   readonly teamId: string;
   readonly journal = new EventModel();
+  /** What its record showed, by revision. */
+  readonly written = new Map<number, string>();
   readonly byKey = new Map<string, PaymentModel>();
   readonly payments: PaymentModel[] = [];
   /** Amounts of its payments, by when they count in windows. */

@@ -89,8 +89,17 @@ export class Auditor implements Observer {
     this.#audit(() => mustBeSame(after, before, `continue-as-new lost something of ${actor}`));
   }
 
-  accountRecorded({ agentId, events }: AccountSummary): void {
-    this.#audit(() => this.#books.account(agentId).journal.write(events));
+  /** A revision may be written before its ledger has it, and by several, who must all mean the same by it. */
+  accountRecorded(summary: AccountSummary): void {
+    const { agentId, events, policyVersion, reservedCents, revision, spentCents, status } = summary;
+    this.#audit(() => {
+      const { journal, written } = this.#books.account(agentId);
+      const text = `${String(spentCents)} ${String(reservedCents)} ${String(policyVersion)} ${status}`;
+      const before = written.get(revision) ?? text;
+      mustEqual(text, before, `revision ${String(revision)} of ${agentId} was written as two things`);
+      written.set(revision, text);
+      journal.write(events);
+    });
   }
 
   agentRecorded({ agentId, events }: AgentSummary): void {

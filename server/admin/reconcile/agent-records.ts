@@ -1,4 +1,5 @@
 import type { AgentDocument } from "../../../src/store/documents.ts";
+import { afterCharge } from "../../../src/domain/ledger/foreseen-charge.ts";
 import { withoutEnded } from "../../../src/domain/ledger/increases.ts";
 import { followedOf, summarize } from "../../../src/domain/agent/state.ts";
 import type { AgentStateView } from "../../../src/messages/agent.ts";
@@ -75,8 +76,24 @@ function compareLifecycleRecord(actor: AgentStateView, record: AgentDocument): F
   });
 }
 
+/** The part of an agent's record that the ledger decides. */
+type AccountRecord = Pick<
+  AgentDocument,
+  | "_id"
+  | "accountRevision"
+  | "archivedAt"
+  | "lifecycle"
+  | "policy"
+  | "policyVersion"
+  | "reservedCents"
+  | "spentCents"
+>;
+
 /** Compares the money in an agent's record with the ledger. */
-export function compareAccountRecord(account: AccountSnapshot, record: AgentDocument): Found[] {
+export function compareAccountRecord(current: AccountSnapshot, record: AccountRecord): Found[] {
+  // The record may show a charge that the ledger only foresees.
+  const isAhead = record.accountRevision > current.revision;
+  const account = isAhead ? { ...current, ...afterCharge(current) } : current;
   const { policy, policyVersion, reservedCents, revision, spentCents, status } = account;
   const now = Date.now();
   const isOpen = status !== "closed" && record.archivedAt === null;
@@ -105,7 +122,7 @@ export function compareAccountRecord(account: AccountSnapshot, record: AgentDocu
 }
 
 interface ComparedRecord {
-  readonly record: AgentDocument;
+  readonly record: Pick<AgentDocument, "_id">;
   readonly of: "actor" | "account";
   readonly revision: number;
   readonly recordedRevision: number;

@@ -5,6 +5,7 @@ import { addedInEach, countedOn, windowAtOf } from "./counted.ts";
 import { countPayment, rollDay, type Usage } from "./usage.ts";
 import { lifecycleEventId, type LifecycleEventType } from "../events.ts";
 import { addClosedKey, type Closing, dropAgentKeys, removeClosedKey } from "./closed-keys.ts";
+import { isForeseenCharge } from "./foreseen-charge.ts";
 import { type Account, type Ledger, type Level, levelOf, type OpenPayment, type Totals } from "./state.ts";
 import { levelBytes, weightOf } from "./weight.ts";
 import { boundsNow, rolled } from "./windows.ts";
@@ -86,6 +87,7 @@ export class Draft {
     countPayment(account.usage, this.now, windowsMs);
     this.#move(account, null, payment);
     this.touch(account);
+    if (payment.phase === "sending") account.foreseenSequence = payment.sequence;
   }
 
   /** Changes a payment. Where its money is follows from the payment alone. */
@@ -102,7 +104,7 @@ export class Draft {
       rollDay(account.usage, this.now);
       this.#move(account, before, payment);
     }
-    if (isMoved) this.touch(account);
+    if (isMoved) this.touch(account, isForeseenCharge(account, before, payment));
   }
 
   #move(account: Account, before: StoredPayment | null, after: StoredPayment): void {
@@ -159,9 +161,10 @@ export class Draft {
     });
   }
 
-  /** Marks a change of the account that the agent's record shows. */
-  touch(account: Account): void {
-    account.revision += 1;
+  /** Marks a change of the account that the agent's record shows. A foreseen charge takes its reserved revision. */
+  touch(account: Account, isForeseen = false): void {
+    account.revision += account.foreseenSequence > 0 && !isForeseen ? 2 : 1;
+    account.foreseenSequence = 0;
     account.updatedAt = this.now;
   }
 

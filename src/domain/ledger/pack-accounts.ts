@@ -44,6 +44,8 @@ export function codeAccount(coder: Coder, account: Account, packedAt: number, co
   const rulesVersion = coder.flag(account.rulesVersion > 0) ? coder.number(account.rulesVersion) : 0;
   const { closed, evictedThrough, sequence, usage } = codePayments(coder, account, packedAt, countedAt);
   const revision = coder.number(account.revision);
+  const foresees = coder.flag(account.foreseenSequence > 0);
+  const foreseenSequence = foresees ? near(coder, account.foreseenSequence, sequence) : 0;
   return {
     agentId,
     teamId: account.teamId,
@@ -62,6 +64,7 @@ export function codeAccount(coder: Coder, account: Account, packedAt: number, co
     closed,
     evictedThrough,
     revision,
+    foreseenSequence,
     confirmedRevision: near(coder, account.confirmedRevision, revision),
     updatedAt: packedAt - codeSigned(coder, packedAt - account.updatedAt),
     mirroredPolicyVersion: near(coder, account.mirroredPolicyVersion, policyVersion),

@@ -6,6 +6,7 @@ import type { BudgetPolicy } from "./policy.ts";
 import { type Calendar, UTC_CALENDAR } from "./calendar.ts";
 import { emptyUsage, type Usage } from "./usage.ts";
 import { NO_WINDOWS, type SpendLimits, type Windows } from "./windows.ts";
+import { type OnceCharged, onceCharged } from "./foreseen-charge.ts";
 import type { Grant } from "./raises.ts";
 import type { ReplyCache } from "./reply-cache.ts";
 import { noClosedKeys, type ClosedKeys } from "./closed-keys.ts";
@@ -98,6 +99,8 @@ export interface Account {
   evictedThrough: number;
   /** Raised by every change that the agent's record shows. Numbers permits and fences. */
   revision: number;
+  /** Sequence of the payment for whose charge the next revision is reserved (`foreseen-charge.ts`); 0 for none. */
+  foreseenSequence: number;
   confirmedRevision: number;
   updatedAt: number;
   /** Policy version that the agent's wallet mirrors, which gets its first at deployment. */
@@ -241,6 +244,7 @@ export const newAccount = ({ agentId, keyId, name, policy, teamId }: NewAccount,
   evictedThrough: 0,
   // The create writes the agent's first record.
   revision: 1,
+  foreseenSequence: 0,
   confirmedRevision: 1,
   updatedAt: now,
   mirroredPolicyVersion: 1,
@@ -268,6 +272,8 @@ export interface AccountSummary {
   readonly updatedAt: number;
   /** Events for the journal; repeated until the record of this revision is confirmed. */
   readonly events: readonly LifecycleEvent[];
+  /** Missing if the next revision is reserved for no payment's charge. */
+  readonly onceCharged?: OnceCharged;
 }
 
 export const summaryOf = (account: Account): AccountSummary => ({
@@ -281,6 +287,7 @@ export const summaryOf = (account: Account): AccountSummary => ({
   revision: account.revision,
   updatedAt: account.updatedAt,
   events: account.outbox,
+  ...onceCharged(account),
 });
 
 /** Returns the owner of a payment, as copied into its records and events. */

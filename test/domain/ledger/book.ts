@@ -6,6 +6,7 @@ import {
   type StoredPayment,
   withoutPublished,
 } from "../../../src/domain/ledger/payment.ts";
+import { afterCharge } from "../../../src/domain/ledger/foreseen-charge.ts";
 import type { BudgetPolicy } from "../../../src/domain/ledger/policy.ts";
 import type { PaymentRules } from "../../../src/domain/rules/checks.ts";
 import {
@@ -295,19 +296,21 @@ export class LedgerModel {
     mustAgree(isWithdrawn === true, booked?.isWithdrawn, `whether ${transactionId} is withdrawn`);
   }
 
-  /** What the agent's record shows under one revision is one thing, and each event is published once, until that is confirmed. */
+  /**
+   * What the agent's record shows under one revision is one thing, also if a server writes it before the ledger's. Each
+   * event is published once, until that is confirmed.
+   */
   #auditRecord(account: Account, { agentId, events }: AccountModel): void {
     if (this.#audited.has(account)) return;
     this.#audited.add(account);
-    const { events: published, updatedAt: _at, ...shown } = summaryOf(account);
-    const revision = `${agentId} ${account.revision}`;
-    const before = this.#shown.get(revision);
-    mustAgree(
-      JSON.stringify(shown),
-      before ?? JSON.stringify(shown),
-      `what one revision of ${agentId} shows`,
-    );
-    this.#shown.set(revision, JSON.stringify(shown));
+    const summary = summaryOf(account);
+    const { events: published } = summary;
+    for (const { events: _events, updatedAt: _at, ...shown } of [summary, afterCharge(summary)]) {
+      const revision = `${agentId} ${shown.revision}`;
+      const text = JSON.stringify(shown);
+      mustAgree(text, this.#shown.get(revision) ?? text, `what one revision of ${agentId} shows`);
+      this.#shown.set(revision, text);
+    }
     const said = published.map((event) => ({ type: event.type, revision: event.revision }));
     mustAgree(said, events, `what is published of ${agentId}`);
     for (const event of published) {
