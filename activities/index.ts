@@ -3,6 +3,7 @@ import pLimit from "p-limit";
 import { actorTeller } from "../src/actors/actor-teller.ts";
 import type { AuditLog } from "../src/audit/chain/appender.ts";
 import { provisionOrganization } from "../src/containers/provision.ts";
+import { inShares } from "./sweep-shares.ts";
 import { createPaymentActivities, type PaymentActivityDependencies } from "./payment-activities.ts";
 import type { MailActivities } from "../src/mail/activities.ts";
 import type {
@@ -43,6 +44,7 @@ export function createActivities(dependencies: ActivityDependencies): Activities
 
   return {
     ...payments,
+    executePayments: inShares(payments.executePayments),
     ...dependencies.webhooks,
     ...dependencies.mail,
 

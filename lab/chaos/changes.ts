@@ -18,6 +18,8 @@ export interface Stopped {
   readonly agentId: string;
   readonly from: number;
   readonly until: number;
+  /** Whether it was paused; what an archived agent has decided is still sent. */
+  readonly isPaused: boolean;
 }
 
 /** An owner's changes while agents pay: pauses, policies, budgets, caps, spend limits, restrictions, raises, and one agent's end. */
@@ -112,7 +114,7 @@ export class Changes {
     const from = Date.now();
     const isCertain = (this.#lateResumes.get(id) ?? 0) < from;
     await this.#sleep(lastsMs);
-    if (isCertain) this.#stopped.push({ agentId: id, from, until: Date.now() });
+    if (isCertain) this.#stopped.push({ agentId: id, from, until: Date.now(), isPaused: true });
     await this.#until(async () => {
       const answer = await this.#tenant.owner.ask({ method: "POST", path: `${path}/resume` });
       if (isPassing(answer)) this.#lateResumes.set(id, Date.now() + LATE_MS);
@@ -161,7 +163,7 @@ export class Changes {
     await this.#sleep(this.#random.between(0, ARCHIVED_AFTER_MAX_MS));
     const request: OwnerRequest = { method: "DELETE", path: `/v1/agents/${id}` };
     await this.#until(() => this.#tenant.owner.ask(request));
-    this.#stopped.push({ agentId: id, from: Date.now(), until: Infinity });
+    this.#stopped.push({ agentId: id, from: Date.now(), until: Infinity, isPaused: false });
   }
 
   /** Repeats a request through an outage: its subject must not stay half done. */

@@ -18,11 +18,20 @@ export const DISASTERS = [
   "hang",
   "clocks",
   "foreign",
+  "stalls",
 ] as const;
 export type DisasterName = (typeof DISASTERS)[number];
 
 /** Disasters that a card network meets. */
-export const WITHOUT_CHAIN = ["worker", "server", "temporal", "mongod", "everything", "clocks"] as const;
+export const WITHOUT_CHAIN = [
+  "worker",
+  "server",
+  "temporal",
+  "mongod",
+  "everything",
+  "clocks",
+  "stalls",
+] as const;
 
 /** The line to the chain is disturbed for so long. */
 const DISTURBED_MIN_MS = 2_000;
@@ -31,6 +40,13 @@ const DISTURBED_MAX_MS = 5_000;
 /** Clocks go wrong by so much, either way; receivers of webhooks take what is signed within five minutes. */
 const CLOCK_MIN_MS = 60_000;
 export const CLOCK_MAX_MS = 240_000;
+
+/** A process stands still for so long. */
+const STALLED_MIN_MS = 100;
+const STALLED_MAX_MS = 5_000;
+/** Stalls of a process in a round, with so much time in between. */
+const STALLS_MAX = 3;
+const UNSTALLED_MAX_MS = 500;
 
 const FOREIGN_MAX = 3;
 /** So long nothing of the service reaches the chain, and what it signs meanwhile has a nonce that may be taken. */
@@ -79,6 +95,8 @@ function strike(
       return setClocks(deployment, random);
     case "foreign":
       return takeNonces(deployment, foreign, random);
+    case "stalls":
+      return stallRoles(deployment, stopAll, random);
   }
 }
 
@@ -141,6 +159,34 @@ function setClocks(deployment: Deployment, random: Random): Struck {
   const over = sleep(ms).then(() => victims.forEach((role) => role.setClock(0)));
   return { what: `clocks set for ${(ms / 1_000).toFixed(1)} s: ${wrong.join(", ")}`, kills: 0, over };
 }
+
+/** Some roles, each at moments of its own, stand still between any two steps, while agents are stopped. */
+function stallRoles(deployment: Deployment, stopAll: Accomplices["stopAll"], random: Random): Struck {
+  const victims = random.shuffled(deployment.roles).slice(0, random.between(1, deployment.roles.length));
+  const plans = victims.map((role) => ({
+    role,
+    stalls: Array.from({ length: random.between(1, STALLS_MAX) }, () => ({
+      afterMs: random.between(0, UNSTALLED_MAX_MS),
+      ms: random.between(STALLED_MIN_MS, STALLED_MAX_MS),
+    })),
+  }));
+  const stall = async ({ role, stalls }: (typeof plans)[number]): Promise<void> => {
+    for (const { afterMs, ms } of stalls) {
+      await sleep(afterMs);
+      await role.suspend(ms);
+    }
+  };
+  const what = plans.map(
+    ({ role, stalls }) => `${role.name} ${stalls.map(({ ms }) => seconds(ms)).join(" + ")} s`,
+  );
+  return {
+    what: `SIGSTOP, and agents are stopped: ${what.join(", ")}`,
+    kills: 0,
+    over: Promise.all([...plans.map(stall), stopAll(STALLED_MAX_MS)]),
+  };
+}
+
+const seconds = (ms: number): string => (ms / 1_000).toFixed(1);
 
 /** A foreign sender uses the service's key, at times for what the service had signed and could not send yet. */
 function takeNonces({ line }: Deployment, foreign: ForeignSender, random: Random): Struck {

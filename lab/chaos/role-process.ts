@@ -82,6 +82,14 @@ export class RoleProcess {
     if (this.#child?.connected === true) this.#child.send({ clockOffsetMs }, () => undefined);
   }
 
+  /** Stops it as a stalled machine does (SIGSTOP), and lets it go on after so long, unless it is killed meanwhile. */
+  async suspend(ms: number): Promise<void> {
+    const child = this.#child;
+    if (child?.kill("SIGSTOP") !== true) return;
+    await new Promise((resolve) => setTimeout(resolve, ms));
+    child.kill("SIGCONT");
+  }
+
   /** kill -9; it is started again by itself. */
   kill(): void {
     if (this.#child?.exitCode !== null || this.#child.signalCode !== null) return;

@@ -1,5 +1,6 @@
 import pLimit from "p-limit";
 import { type ApprovalDocument, profileOf } from "../../src/store/documents.ts";
+import { tooManyOpen } from "../../src/payments/full-ledger.ts";
 import type { PersonsDecision } from "../../src/payments/payment-proofs.ts";
 import { agentIn } from "../../src/contract/primitives.ts";
 import type { InputOf, OutputOf } from "../../src/contract/types.ts";
@@ -57,7 +58,7 @@ type BatchedResult = DeepReadonly<OutputOf<typeof operations.decideApprovals>["r
 type ListQuery = InputOf<typeof operations.listPendingApprovals>["query"];
 
 export function approvalHandlers(dependencies: HandlerDependencies): ApprovalHandlers {
-  const { agentProofs, collections, lists, ledgers, logger, payments, proofs } = dependencies;
+  const { agentProofs, clock, collections, lists, ledgers, logger, payments, proofs } = dependencies;
 
   async function list(
     state: ApprovalDocument["state"],
@@ -117,7 +118,7 @@ export function approvalHandlers(dependencies: HandlerDependencies): ApprovalHan
     if (reply.kind === "payment") return ok({ profile, reply, ...answered });
     await answered.revisionRecorded;
     // Nothing was decided: the project's open payments leave no room for the person's text until some are recorded.
-    if (reply.kind === "too_many_open") return refused(refusal("SERVICE_UNAVAILABLE"));
+    if (reply.kind === "too_many_open") return refused(tooManyOpen(reply, clock().getTime()));
     return refused(alreadyResolved(await find(id, principal)));
   }
 

@@ -6,8 +6,9 @@ import { checkedMetadata, isRefusal } from "./client-metadata.ts";
 
 const DOCUMENT_MAX_BYTES = 16 * 1_024;
 const DOCUMENT_TIMEOUT_MS = 2_500;
-/** Maximum fetches in flight, since strangers choose the addresses. */
+/** Maximum fetches in flight, in all and for one network, since strangers choose the addresses. */
 const FETCHES_MAX = 16;
+const FETCHES_OF_NETWORK_MAX = 4;
 
 /** Documents used while their hosts are unreachable, or strangers' documents take all fetches, so that connected clients keep working. */
 const KNOWN_DOCUMENTS = { max: 200, ttl: 86_400_000 } as const;
@@ -16,14 +17,16 @@ const named = z.looseObject({ client_id: z.string() });
 
 /**
  * Fetches client ID metadata documents, from the public internet only. A document is treated like a registration:
- * fields unknown to this server are dropped.
+ * fields unknown to this server are dropped. `network` is the caller's; null for a request that was admitted before.
  */
-export function clientDocuments(guard: GuardedFetch): (url: string | URL | Request) => Promise<Response> {
+export function clientDocuments(
+  guard: GuardedFetch,
+): (url: string | URL | Request, network: string | null) => Promise<Response> {
   const gate = new Gate(FETCHES_MAX);
   const known = new LRUCache<string, string>(KNOWN_DOCUMENTS);
-  return async (given) => {
+  return async (given, network) => {
     const url = given instanceof Request ? given.url : String(given);
-    const permit = gate.enter();
+    const permit = gate.enter(...(network === null ? [] : [{ name: network, max: FETCHES_OF_NETWORK_MAX }]));
     if (permit === null) return documentIn(known.get(url) ?? tooMany());
     try {
       const body = await fetched(guard, url);

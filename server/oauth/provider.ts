@@ -5,6 +5,7 @@ import { InvalidGrant, InvalidTarget } from "oidc-provider/lib/helpers/errors.js
 import { Provider as OidcProvider } from "oidc-provider/lib/provider.js";
 import { CONNECT_COOKIE_PATH, isSecure } from "../../src/contract/cookies.ts";
 import type { Connected } from "../../src/identity/authenticator.ts";
+import { countedAddress, networkAround } from "../../src/limits/address.ts";
 import type { MasterKey } from "../../src/secrets/master-key.ts";
 import { connectedOf } from "./account.ts";
 import { AUTH_METHODS, isLoopback } from "./client-metadata.ts";
@@ -37,13 +38,20 @@ export interface ProviderDependencies {
   readonly masterKey: MasterKey;
   readonly records: OAuthRecords;
   readonly clock: () => Date;
-  readonly fetchDocument: (url: string | URL | Request) => Promise<Response>;
+  readonly fetchDocument: (url: string | URL | Request, network: string | null) => Promise<Response>;
   /** Whether a connection's key is its agent's active one. */
   readonly isConnected: (connected: Connected) => Promise<boolean>;
   /** Ends a grant whose client revoked a token, or whose code or refresh token was replayed. */
   readonly endGrant: (grantId: string) => Promise<void>;
   /** Cookie that identifies the requesting browser when a person decides. */
   readonly browserCookie: (uid: string) => { readonly name: string; readonly value: string };
+}
+
+/** Returns the network of the request that is being answered; null if there is none. */
+function networkOf(request: object | undefined): string | null {
+  // Express adds the address behind trusted proxies.
+  const address = request !== undefined && "ip" in request ? countedAddress(String(request.ip)) : null;
+  return address === null ? null : (networkAround(address) ?? address);
 }
 
 /** Opens the OAuth 2.1 authorization server: codes with PKCE, opaque tokens for one resource, no OpenID Connect. */
@@ -136,7 +144,7 @@ function configurationOf(dependencies: ProviderDependencies): Configuration {
       rpInitiatedLogout: OFF,
       userinfo: OFF,
     },
-    fetch: (url) => fetchDocument(url),
+    fetch: (url) => fetchDocument(url, networkOf(OidcProvider.ctx?.req)),
     async findAccount(_ctx, sub) {
       const connected = connectedOf(sub);
       if (connected === null) return undefined;

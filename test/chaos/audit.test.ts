@@ -183,6 +183,13 @@ const restricted = {
   until: card.createdAt.getTime() + 1,
 };
 
+const stoppedAround = (at: Date) => ({
+  agentId: agent.id,
+  from: at.getTime() - 1,
+  until: at.getTime() + 1,
+  isPaused: true,
+});
+
 const recordedSpend = { purpose: "spend/txn_wallet/1", nonce: 0, hash: "0xaa", isReplaced: false } as const;
 
 const good: Books = {
@@ -190,6 +197,7 @@ const good: Books = {
   tickets: [ticketOf(card), ticketOf(wallet)],
   transactions: [card, wallet],
   cardLedger: [capture],
+  sent: [{ transactionId: card.id, at: card.createdAt }],
   accounts: [account],
   actors: [life],
   records: [record],
@@ -304,7 +312,12 @@ const WRONG: Readonly<Record<string, Partial<Books>>> = {
   },
   "a record with another cap": { levels: [{ ...level, recordedCap: { capCents: null, version: 1 } }] },
   "a payment that was decided while its agent was paused": {
-    stopped: [{ agentId: agent.id, from: card.createdAt.getTime() - 1, until: card.createdAt.getTime() + 1 }],
+    stopped: [stoppedAround(card.createdAt)],
+  },
+  "a capture that MongoDB's log does not have": { sent: [] },
+  "a payment that was sent while its agent was paused": {
+    stopped: [stoppedAround(new Date(card.createdAt.getTime() + 10))],
+    sent: [{ transactionId: card.id, at: new Date(card.createdAt.getTime() + 10) }],
   },
   "a decision above a period's limit": { decisions: [{ ...decision, limits: yearOf(201) }] },
   "a limit above what its owner set and raises added": {

@@ -234,6 +234,11 @@ describe("metrics", () => {
         await agent.hold({ amountCents: 502 });
       },
     );
+    const { projectId: project } = world.organization;
+    for (const bound of ["state_bytes", "open_payments", "agents"])
+      await until(`${bound} of the ledger`, async () =>
+        (await read("ledger_fill_ratio", { project, bound })) > 0 ? true : null,
+      );
     aheadMs += 600_000;
     expect(await read("oldest_approval_age_seconds")).to.be.within(600, 720);
     await rises(

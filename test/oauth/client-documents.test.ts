@@ -78,7 +78,7 @@ describe("clients that are known by a document of theirs", () => {
       new GuardedFetch({ allowCidrs: ["127.0.0.0/8"], extraCa: host.caPem }),
     );
     const url = `${host.url}/away.json`;
-    const read = async (): Promise<unknown> => (await fetchDocument(url)).json();
+    const read = async (): Promise<unknown> => (await fetchDocument(url, null)).json();
     host.respondWith(status(503));
     expect(await read().catch(String)).to.include("can't be had");
     host.respondWith(json(fine(url)));
@@ -95,14 +95,31 @@ describe("clients that are known by a document of theirs", () => {
     );
     const url = `${host.url}/known.json`;
     host.respondWith(json(fine(url)));
-    const sound: unknown = await (await fetchDocument(url)).json();
+    const sound: unknown = await (await fetchDocument(url, "one")).json();
     host.respondWith(() => undefined);
     const slow = Array.from({ length: 16 }, (_, index) =>
-      fetchDocument(`${host.url}/slow-${index}.json`).catch(String),
+      fetchDocument(`${host.url}/slow-${index}.json`, `network ${index % 4}`).catch(String),
     );
-    expect(await (await fetchDocument(url)).json()).to.deep.equal(sound);
-    expect(await fetchDocument(`${host.url}/unknown.json`).catch(String)).to.include("too many");
+    expect(await (await fetchDocument(url, "one")).json()).to.deep.equal(sound);
+    expect(await fetchDocument(`${host.url}/unknown.json`, "one").catch(String)).to.include("too many");
     await Promise.all(slow);
+  });
+
+  it("a network whose documents are slow has four fetches, and keeps no other network out", async () => {
+    const client = newClient((id) => (request, response) => {
+      if (id.endsWith(request.path)) json(fine(id))(request, response);
+    });
+    const browser = new Browser();
+    const before = host.requests.length;
+    const slow = Array.from({ length: 4 }, (_, index) => {
+      const url = new OAuthCaller(service.baseUrl, `${host.url}/slow-${index}.json`, REDIRECT);
+      return browser.get(url.authorizationUrl(newPkce()));
+    });
+    await host.received(before + 4);
+    const own = await browser.get(client.authorizationUrl(newPkce()));
+    expect(own.status).to.equal(400);
+    expect((await asked(client)).headers.get("location")).to.match(/^\/connect\//);
+    for (const response of slow) expect((await response).status).to.equal(400);
   });
 
   it("one whose document is slow is refused within seconds", async () => {

@@ -13,6 +13,7 @@ import type { RaiseRequestDocument } from "../../../src/store/raise-documents.ts
 import type { Restricted } from "../limit-changes.ts";
 import type { CapOver, PayingAgent, SpendLimitOver } from "../tenant.ts";
 import type { Ticket } from "../tickets.ts";
+import type { SentEntry } from "./sent.ts";
 import type { ApprovalEntry, Arrival, DeliveryEntry } from "./delivered.ts";
 
 /** Everything that is compared, as it was read from MongoDB, the chain and Temporal; plain data, so that tests can alter it. */
@@ -23,6 +24,8 @@ export interface Books {
   readonly approvals: readonly ApprovalEntry[];
   /** The entries of the cards' network. */
   readonly cardLedger: readonly CardLedgerDocument[];
+  /** Payments that reached a rail since the run began; null: MongoDB's log does not go back as far. */
+  readonly sent: readonly SentEntry[] | null;
   /** Accounts that projects' ledgers have. */
   readonly accounts: readonly AccountEntry[];
   /** Agents' actors that run. */

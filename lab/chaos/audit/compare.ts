@@ -42,6 +42,7 @@ export const compare = (books: Books): readonly string[] => [
   ...books.agents.flatMap((agent) => compareAgent(books, agent)),
   ...compareLevels(books),
   ...compareCaps(books),
+  ...compareSent(books),
   ...compareStopped(books),
   ...compareRestricted(books),
   ...compareSpendLimits(books),
@@ -262,17 +263,33 @@ const compareSpendLimits = ({ agents, raises, spendLimits, transactions }: Books
       : [`${level} ${of}: spent ${String(spent)} of at most ${String(most)} in a ${limit}`];
   });
 
-/** After a pause or an archive was answered nothing is decided but to deny it. */
-const compareStopped = ({ stopped, transactions }: Books): string[] =>
-  stopped.flatMap(({ agentId, from, until }) =>
-    transactions
-      .filter((each) => each.agentId === agentId && each.status !== "denied")
-      .filter(({ createdAt }) => createdAt.getTime() > from && createdAt.getTime() < until)
-      .map(
-        ({ createdAt, id }) =>
-          `${id}: decided at ${createdAt.toISOString()}, when its agent was stopped since ${new Date(from).toISOString()}`,
-      ),
-  );
+/** Checks that the log, by which payments sent too late are found, has each capture. */
+function compareSent({ cardLedger, sent }: Books): string[] {
+  if (sent === null) return [];
+  const known = new Set(sent.map(({ transactionId }) => transactionId));
+  return cardLedger
+    .filter(({ authorizedMc, transactionId }) => authorizedMc !== undefined && !known.has(transactionId))
+    .map(({ transactionId }) => `${transactionId}: MongoDB's log does not have its capture`);
+}
+
+/** After a pause or an archive was answered nothing is decided but to deny it; after a pause nothing is sent. */
+function compareStopped({ sent, stopped, transactions }: Books): string[] {
+  const agentOf = new Map(transactions.map(({ agentId, id }) => [id, agentId]));
+  return stopped.flatMap(({ agentId, from, isPaused, until }) => {
+    const since = new Date(from).toISOString();
+    const isWithin = (at: Date): boolean => at.getTime() > from && at.getTime() < until;
+    const decided = transactions.filter(
+      (each) => each.agentId === agentId && each.status !== "denied" && isWithin(each.createdAt),
+    );
+    const late = (sent ?? []).filter(
+      ({ at, transactionId }) => isPaused && agentOf.get(transactionId) === agentId && isWithin(at),
+    );
+    return [
+      ...decided.map(({ createdAt, id }) => `${id}: decided at ${createdAt.toISOString()}`),
+      ...late.map(({ at, transactionId }) => `${transactionId}: reached its rail at ${at.toISOString()}`),
+    ].map((what) => `${what}, when its agent was stopped since ${since}`);
+  });
+}
 
 /** Checks that minted money is in wallet and pocket but for what was spent, and nothing is anywhere else. */
 function compareBalances({ agents, chain }: Books): string[] {

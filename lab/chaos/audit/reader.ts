@@ -1,6 +1,6 @@
 import { recordedAmounts } from "../../../src/domain/ledger/recorded-amounts.ts";
 import { Client, Connection, type WorkflowHandle } from "@temporalio/client";
-import { type Db, MongoClient } from "mongodb";
+import { type Db, MongoClient, type Timestamp } from "mongodb";
 import pLimit from "p-limit";
 import { readTemporal } from "../../../server/temporal-settings.ts";
 import { PocketKeys } from "../../../src/rails/pocket/pocket-keys.ts";
@@ -46,6 +46,7 @@ import {
 } from "./entries.ts";
 import type { ApprovalEntry } from "./delivered.ts";
 import { ChainReader, type ChainScope } from "./chain-reader.ts";
+import { sentSince, timeOf } from "./sent.ts";
 
 const CALL_MS = 10_000;
 /** An actor that has nothing left to do ends at once; a task of its may have to wait for a worker. */
@@ -87,13 +88,16 @@ export class Reader {
   readonly #temporal: Client;
   readonly #chain: ChainReader;
   readonly #letterbox: Letterbox;
+  readonly #began: Timestamp;
 
   private constructor(
     mongo: MongoClient,
     connection: Connection,
+    began: Timestamp,
     { addresses: { rpcUrl, temporalNamespace }, env, letterbox }: Where,
   ) {
     this.#letterbox = letterbox;
+    this.#began = began;
     const masterKey = MasterKey.parse(env["MASTER_KEY"] ?? "", "MASTER_KEY");
     const pocketKeys = new PocketKeys(masterKey.deriveFirst("pocket-keys"));
     this.#mongo = mongo;
@@ -109,7 +113,7 @@ export class Reader {
     const mongo = await new MongoClient(addresses.mongodbUri, bounds).connect();
     const { options } = readTemporal(env).readSecurity();
     const connection = await Connection.connect({ address: addresses.temporalAddress, ...options });
-    return new Reader(mongo, connection, where);
+    return new Reader(mongo, connection, await timeOf(mongo.db()), where);
   }
 
   async close(): Promise<void> {
@@ -140,7 +144,7 @@ export class Reader {
     const levels = (
       await pLimit(ACTORS_AT_ONCE).map(projectIds, (projectId) => this.#levels(projectId))
     ).flat();
-    const [transactions, approvals, cardLedger, records, decided, raises, chain] = await Promise.all([
+    const [transactions, approvals, cardLedger, records, decided, raises, chain, sent] = await Promise.all([
       this.#db.collection<TransactionDocument>("transactions").find(of).toArray(),
       this.#db.collection<ApprovalDocument>("approvals").find(of).toArray(),
       this.#db.collection<CardLedgerDocument>("sandbox_card_ledger").find(of).toArray(),
@@ -150,6 +154,7 @@ export class Reader {
         .toArray(),
       this.#db.collection<RaiseRequestDocument>("raise_requests").find(of).toArray(),
       this.#chain.books(agents, { receiptsMax, foreign, shop }),
+      sentSince(this.#db, this.#began),
     ]);
     return {
       agents,
@@ -173,6 +178,7 @@ export class Reader {
       approvals: withRemoved(approvals.map(approvalEntry), removed, agents),
       delivered: await pLimit(ACTORS_AT_ONCE).map(letters, (each) => this.#delivered(each, records)),
       cardLedger,
+      sent,
       records: records.map(recordEntry),
     };
   }

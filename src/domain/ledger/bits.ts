@@ -16,6 +16,8 @@ export interface Coder {
   text(value: string): string;
   /** Copies bits that another writer has written, without decoding them. */
   written(value: string): string;
+  /** Codes a part that counts as at least so many bits. */
+  reserving<T>(bits: number, code: () => T): T;
 }
 
 /** Maps a signed whole number to a non-negative one; `unfolded` is the inverse. */
@@ -115,6 +117,10 @@ abstract class Writing implements Coder {
     this.copied.push(value);
     return value;
   }
+
+  reserving<T>(_bits: number, code: () => T): T {
+    return code();
+  }
 }
 
 export class BitWriter extends Writing {
@@ -147,6 +153,13 @@ export class BitMeter extends Writing {
   override written(value: string): string {
     this.bitCount += bitsOfWritten(value);
     return value;
+  }
+
+  override reserving<T>(bits: number, code: () => T): T {
+    const reserved = this.bitCount + bits;
+    const coded = code();
+    this.bitCount = Math.max(this.bitCount, reserved);
+    return coded;
   }
 
   protected put(_value: number, count: number): void {
@@ -205,6 +218,13 @@ export class BitReader implements Coder {
     this.#copy += 1;
     this.bitCount += bitsOfWritten(written);
     return written;
+  }
+
+  reserving<T>(bits: number, code: () => T): T {
+    const reserved = this.bitCount + bits;
+    const coded = code();
+    this.bitCount = Math.max(this.bitCount, reserved);
+    return coded;
   }
 
   #bits(count: number): number {

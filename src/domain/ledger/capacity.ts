@@ -42,7 +42,8 @@ export function paymentRefused(ledger: Ledger, account: Account, now: number): T
 export function accountRefused(ledger: Ledger, now: number): ProjectFull | null {
   const { accounts, bounds } = ledger;
   if (accounts.size >= bounds.accounts) return { kind: "project_full", bound: "accounts" };
-  return isHeavy(ledger, bounds.openedBelowBytes, now) ? { kind: "project_full", bound: "bytes" } : null;
+  const isFull = isHeavy(ledger, bounds.openedBelowBytes, now, ({ weightBytes }) => weightBytes);
+  return isFull ? { kind: "project_full", bound: "bytes" } : null;
 }
 
 /** Returns the refusal of a resolution; null if there is room to store the person's name and feedback. */
@@ -65,11 +66,11 @@ const tooMany = (of: TooManyOpen["of"], bound: TooManyOpen["bound"], at: number 
   freesAt: at,
 });
 
-function isHeavy(ledger: Ledger, belowBytes: number, now: number): boolean {
-  if (ledgerBytes(ledger) < belowBytes) return false;
+function isHeavy(ledger: Ledger, belowBytes: number, now: number, bytesOf = ledgerBytes): boolean {
+  if (bytesOf(ledger) < belowBytes) return false;
   if (Math.abs(now - ledger.weighedAt) < REWEIGH_INTERVAL_MS) return true;
   reweigh(ledger, now);
-  return ledgerBytes(ledger) >= belowBytes;
+  return bytesOf(ledger) >= belowBytes;
 }
 
 /** Returns when the first open payment ends by itself; null if none is open. */

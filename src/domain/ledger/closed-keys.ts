@@ -42,12 +42,15 @@ export interface Closing {
   readonly key: ClosedKey;
 }
 
-/** Adds the key of a closed payment. Beyond `max`, evicts the oldest and returns them by agent and closing number. */
+/** An evicted key: its agent, and its number in the agent's closing order. */
+type Evicted = readonly [agentId: string, closedAs: number];
+
+/** Adds the key of a closed payment. Beyond `max`, evicts the oldest and returns them. */
 export function addClosedKey(
   closedKeys: ClosedKeys,
   { agentId, key, keyHash }: Closing,
   max: number,
-): readonly (readonly [agentId: string, closedAs: number])[] {
+): readonly Evicted[] {
   if (max === 0) {
     closedKeys.evictedCreatedAt = Math.max(closedKeys.evictedCreatedAt, key[1]);
     return [[agentId, key[0]]];
@@ -57,7 +60,12 @@ export function addClosedKey(
   closedKeys.order.push([agentId, keyHash]);
   closedKeys.count += 1;
   if (closedKeys.order.length > 2 * max) closedKeys.order = known(closedKeys);
-  const evicted: (readonly [agentId: string, closedAs: number])[] = [];
+  return evictKeys(closedKeys, max);
+}
+
+/** Evicts the oldest keys beyond `max`, and returns them. */
+export function evictKeys(closedKeys: ClosedKeys, max: number): readonly Evicted[] {
+  const evicted: Evicted[] = [];
   while (closedKeys.count > max && closedKeys.order.length > 0) evicted.push(...evictOldest(closedKeys, max));
   return evicted;
 }
@@ -78,7 +86,7 @@ const known = ({ byAgent, order }: ClosedKeys): ClosedKeys["order"] =>
 /** Share of the keys that is evicted at once: removing one from the front costs as much as removing hundreds. */
 const EVICTED_SHARE = 1 / 20;
 
-function evictOldest(closedKeys: ClosedKeys, max: number): (readonly [agentId: string, closedAs: number])[] {
+function evictOldest(closedKeys: ClosedKeys, max: number): Evicted[] {
   const oldest = closedKeys.order.splice(0, Math.max(1, Math.ceil(max * EVICTED_SHARE)));
   return oldest.flatMap(([agentId, keyHash]) => {
     const keys = closedKeys.byAgent.get(agentId);

@@ -4,10 +4,10 @@ import { moneyOf, type StoredPayment, withoutTexts, withoutPublished } from "./p
 import { addedInEach, countedOn, windowAtOf } from "./counted.ts";
 import { countPayment, rollDay, type Usage } from "./usage.ts";
 import { lifecycleEventId, type LifecycleEventType } from "../events.ts";
-import { addClosedKey, type Closing, dropAgentKeys, removeClosedKey } from "./closed-keys.ts";
+import { addClosedKey, type Closing, dropAgentKeys, evictKeys, removeClosedKey } from "./closed-keys.ts";
 import { isForeseenCharge } from "./foreseen-charge.ts";
 import { type Account, type Ledger, type Level, levelOf, type OpenPayment, type Totals } from "./state.ts";
-import { levelBytes, weightOf } from "./weight.ts";
+import { coarserNow, keysMax, levelBytes, weightOf } from "./weight.ts";
 import { boundsNow, rolled } from "./windows.ts";
 
 /** An account that a command changes. */
@@ -84,7 +84,7 @@ export class Draft {
     account.sequence = payment.sequence;
     setOpen(account, payment, { changedAt: this.now, confirmedRevision: 0 });
     if (payment.denial !== null) return;
-    countPayment(account.usage, this.now, windowsMs);
+    countPayment(account.usage, this.now, windowsMs, coarserNow(this.ledger, account));
     this.#move(account, null, payment);
     this.touch(account);
     if (payment.phase === "sending") account.foreseenSequence = payment.sequence;
@@ -193,6 +193,7 @@ export class Draft {
     for (const drafted of this.#accounts.values()) this.#put(drafted);
     for (const { agentId, keyHash } of this.#reopenings) removeClosedKey(ledger.keys, agentId, keyHash);
     for (const closing of this.#closings) this.#addClosed(closing);
+    this.#noteEvicted(evictKeys(ledger.keys, keysMax(ledger)));
   }
 
   /** Raises the versions of changed budgets. A changed child makes the budget stale, whatever changed it. */
@@ -244,9 +245,12 @@ export class Draft {
 
   #addClosed(closing: Closing): void {
     const { accounts, bounds, keys } = this.ledger;
-    if (!accounts.has(closing.agentId)) return;
-    for (const [agentId, closedAs] of addClosedKey(keys, closing, bounds.closedKeys)) {
-      const account = accounts.get(agentId);
+    if (accounts.has(closing.agentId)) this.#noteEvicted(addClosedKey(keys, closing, bounds.closedKeys));
+  }
+
+  #noteEvicted(evicted: ReturnType<typeof evictKeys>): void {
+    for (const [agentId, closedAs] of evicted) {
+      const account = this.ledger.accounts.get(agentId);
       if (account !== undefined) account.evictedThrough = Math.max(account.evictedThrough, closedAs);
     }
   }

@@ -11,8 +11,8 @@ import {
   type Counted,
   DAY_MS,
   emptyUsage,
-  inaccuracyMs,
   inBuckets,
+  mostWidthMs,
   type Usage,
   utcDate,
 } from "./usage.ts";
@@ -22,6 +22,12 @@ import { NO_WINDOWS, type SpendLimit, type Windows } from "./windows.ts";
  * Packed form of accounts and remembered keys, in bits (`bits.ts`). `packedAt` is the time of the pack, which times are
  * coded relative to; counts that have expired by then are omitted.
  */
+
+/**
+ * Bits that each account is weighed with for what its payments change, from its opening on, so that payments find room
+ * however many agents were opened.
+ */
+const CHANGING_BITS = 440;
 
 const STATUSES: readonly AccountStatus[] = ["active", "paused", "closed"];
 
@@ -42,10 +48,17 @@ export function codeAccount(coder: Coder, account: Account, packedAt: number, co
   const policy = codePolicy(coder, account.policy, packedAt, countedAt);
   const policyVersion = coder.small(account.policyVersion);
   const rulesVersion = coder.flag(account.rulesVersion > 0) ? coder.number(account.rulesVersion) : 0;
-  const { closed, evictedThrough, sequence, usage } = codePayments(coder, account, packedAt, countedAt);
-  const revision = coder.number(account.revision);
-  const foresees = coder.flag(account.foreseenSequence > 0);
-  const foreseenSequence = foresees ? near(coder, account.foreseenSequence, sequence) : 0;
+  const changing = coder.reserving(CHANGING_BITS, () => codeChanging(coder, account, packedAt, countedAt));
+  const {
+    closed,
+    confirmedRevision,
+    evictedThrough,
+    foreseenSequence,
+    revision,
+    sequence,
+    updatedAt,
+    usage,
+  } = changing;
   return {
     agentId,
     teamId: account.teamId,
@@ -65,13 +78,32 @@ export function codeAccount(coder: Coder, account: Account, packedAt: number, co
     evictedThrough,
     revision,
     foreseenSequence,
-    confirmedRevision: near(coder, account.confirmedRevision, revision),
-    updatedAt: packedAt - codeSigned(coder, packedAt - account.updatedAt),
+    confirmedRevision,
+    updatedAt,
     mirroredPolicyVersion: near(coder, account.mirroredPolicyVersion, policyVersion),
     grant: account.grant,
     outbox: account.outbox,
     pausedAt: account.pausedAt,
     weightBytes: 0,
+  };
+}
+
+type Changing = Payments & Pick<Account, "confirmedRevision" | "foreseenSequence" | "revision" | "updatedAt">;
+
+/** Codes what payments change. */
+function codeChanging(coder: Coder, account: Account, packedAt: number, countedAt: number): Changing {
+  const { closed, evictedThrough, sequence, usage } = codePayments(coder, account, packedAt, countedAt);
+  const revision = coder.number(account.revision);
+  const foresees = coder.flag(account.foreseenSequence > 0);
+  return {
+    closed,
+    evictedThrough,
+    sequence,
+    usage,
+    revision,
+    foreseenSequence: foresees ? near(coder, account.foreseenSequence, sequence) : 0,
+    confirmedRevision: near(coder, account.confirmedRevision, revision),
+    updatedAt: packedAt - codeSigned(coder, packedAt - account.updatedAt),
   };
 }
 
@@ -186,8 +218,9 @@ function codeUsage(coder: Coder, usage: Usage, packedAt: number, countedAt: numb
   const windowsMs: number[] = [];
   for (let left = coder.small(usage.windowsMs.length); left > 0; left -= 1)
     windowsMs.push(coder.number(usage.windowsMs[windowsMs.length] ?? 0));
+  const coarser = 2 ** coder.small(Math.log2(usage.coarser));
   const packed = codePacked(coder, packedCountsOf(usage, packedAt), packedAt);
-  return usageOf({ spentMc, reservedMc, day, windows, windowsMs }, packed);
+  return usageOf({ spentMc, reservedMc, day, windows, windowsMs, coarser }, packed);
 }
 
 /** Codes windows: an amount mostly equals the next longer period's or the total, and many are 0. */
@@ -221,7 +254,7 @@ function packedCountsOf(usage: Usage, packedAt: number): PackedCounts {
   const counts = inBuckets(usage, packedAt);
   if (counts.length === 0) return { asOf: packedAt, bits: "" };
   const writer = new BitWriter();
-  codeCounts(writer, counts, usage.windowsMs, packedAt);
+  codeCounts(writer, counts, usage, packedAt);
   return { asOf: packedAt, bits: writer.all };
 }
 
@@ -236,11 +269,11 @@ function codePacked(coder: Coder, { asOf, bits }: PackedCounts, packedAt: number
 
 /** Returns usage whose counts are decoded on first read. */
 function usageOf(
-  { day, reservedMc, spentMc, windows, windowsMs }: Omit<Usage, "counts">,
+  { coarser, day, reservedMc, spentMc, windows, windowsMs }: Omit<Usage, "counts">,
   packed: PackedCounts,
 ): Usage {
   const { asOf, bits } = packed;
-  if (bits === "") return { spentMc, reservedMc, day, windows, windowsMs, counts: [] };
+  if (bits === "") return { spentMc, reservedMc, day, windows, windowsMs, coarser, counts: [] };
   let counts: readonly Counted[] | null = null;
   const usage: Usage = {
     spentMc,
@@ -248,8 +281,9 @@ function usageOf(
     day,
     windows,
     windowsMs,
+    coarser,
     get counts() {
-      return (counts ??= codeCounts(new BitReader(bits), [], windowsMs, asOf));
+      return (counts ??= codeCounts(new BitReader(bits), [], { coarser, windowsMs }, asOf));
     },
     set counts(changed) {
       counts = changed;
@@ -276,8 +310,11 @@ function codeMc(coder: Coder, mc: number, most?: number): number {
   const order = most === undefined ? null : bitLength(Math.max(0, Math.floor(most / MC_PER_CENT)));
   const cents = unfolded(order === null ? coder.number(whole) : coder.small(whole, order));
   const rest = mc - Math.floor(mc / MC_PER_CENT) * MC_PER_CENT;
-  return cents * MC_PER_CENT + (coder.flag(rest !== 0) ? coder.number(rest) : 0);
+  return cents * MC_PER_CENT + (coder.flag(rest !== 0) ? coder.small(rest, REST_ORDER) : 0);
 }
+
+/** Most fractions of a cent have this many bits. */
+const REST_ORDER = 9;
 
 const COUNT_ORDER = 4;
 
@@ -291,7 +328,7 @@ interface Bucket {
 function codeCounts(
   coder: Coder,
   counts: readonly Counted[],
-  windowsMs: readonly number[],
+  { coarser, windowsMs }: Pick<Usage, "coarser" | "windowsMs">,
   packedAt: number,
 ): Counted[] {
   const length = coder.small(counts.length, COUNT_ORDER);
@@ -304,7 +341,7 @@ function codeCounts(
       place === 0
         ? packedAt - codeSigned(coder, packedAt - givenAt)
         : newer.at - newer.width * (1 + coder.small((newer.at - givenAt) / newer.width - 1));
-    const mostWidth = inaccuracyMs(packedAt - at, windowsMs);
+    const mostWidth = mostWidthMs(packedAt - at, windowsMs, coarser);
     let { width } = newer;
     while (2 * width <= mostWidth && bucketEnd(at, 2 * width) === at) width *= 2;
     const expected = newer.count > 1 ? Math.min(newer.count * (width / newer.width), MOST_EXPECTED) : 1;

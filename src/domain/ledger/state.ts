@@ -130,8 +130,9 @@ export interface LedgerBounds {
    * Maximum idempotency keys of closed payments, over all agents; older ones are evicted, and checked in the records.
    */
   readonly closedKeys: number;
-  /** Ledger weights below which an account is opened, a payment accepted, and a person's resolution accepted. */
+  /** Weight of all accounts below which another is opened. */
   readonly openedBelowBytes: number;
+  /** Ledger weights below which a payment is accepted, and a person's resolution. */
   readonly paidBelowBytes: number;
   readonly resolvedBelowBytes: number;
   /** Weight of an account below which a further payment is accepted while others are open. */
@@ -145,7 +146,8 @@ export const LEDGER_BOUNDS: LedgerBounds = {
   openOfAgent: 200,
   openOfProject: 2_000,
   closedKeys: 5_000,
-  openedBelowBytes: 1_550_000,
+  // Leaves room for 2,000 teams, all keys and replies, and for open payments.
+  openedBelowBytes: 1_330_000,
   // Each bound is above the one before, so that work in progress has room to finish.
   paidBelowBytes: 1_940_000,
   resolvedBelowBytes: 1_980_000,

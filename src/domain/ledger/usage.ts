@@ -12,6 +12,8 @@ export interface Usage {
   counts: readonly Counted[];
   /** Windows, longer than an hour, of the rules in force when the newest payment passed policy; shortest first. */
   windowsMs: readonly number[];
+  /** Factor by which the buckets of counts are wider than usual, in a full ledger; 1 otherwise. */
+  coarser: number;
 }
 
 /** Number of payments that count as made at one instant, at most a bucket's width late (`inBuckets`). */
@@ -35,6 +37,7 @@ export const emptyUsage = (): Usage => ({
   windows: NO_WINDOWS,
   counts: [],
   windowsMs: [],
+  coarser: 1,
 });
 
 /** Cached date of the last formatted day: formatting a date costs more than the rest of a decision. */
@@ -127,19 +130,29 @@ export function rollDay(usage: Usage, now: number): void {
 }
 
 /** Counts a payment that passed policy, for good. `windowsMs`: windows in which the rules in force count. */
-export function countPayment(usage: Usage, now: number, windowsMs: readonly number[] = []): void {
+export function countPayment(
+  usage: Usage,
+  now: number,
+  windowsMs: readonly number[] = [],
+  coarser = usage.coarser,
+): void {
   rollDay(usage, now);
   usage.day.count += 1;
   usage.windowsMs = windowsMs;
+  usage.coarser = coarser;
   usage.counts = inBuckets(usage, now, 1);
 }
 
 /** Returns the maximum excess of a window's length; `windowsMs` are the windows in force. */
-export function inaccuracyMs(windowMs: number, windowsMs: readonly number[]): number {
+function inaccuracyMs(windowMs: number, windowsMs: readonly number[]): number {
   if (windowMs <= HOUR_MS) return windowMs / BUCKETS_IN_FORCE;
   const inForce = windowsMs.find((each) => each >= windowMs) ?? Infinity;
   return Math.min(inForce / BUCKETS_IN_FORCE, windowMs / BUCKETS_OF_OTHERS);
 }
+
+/** Returns the maximum width of a bucket of this age. */
+export const mostWidthMs = (ageMs: number, windowsMs: readonly number[], coarser: number): number =>
+  Math.min(coarser * inaccuracyMs(ageMs, windowsMs), ageMs);
 
 /**
  * Returns the counts without expired ones, with older ones in wider buckets, and with `added` payments made now. An
@@ -147,7 +160,7 @@ export function inaccuracyMs(windowMs: number, windowsMs: readonly number[]): nu
  * it has left. Widths are powers of two, so that buckets nest and repeated moves lose no accuracy.
  */
 export function inBuckets(
-  { counts, windowsMs }: Pick<Usage, "counts" | "windowsMs">,
+  { coarser, counts, windowsMs }: Pick<Usage, "coarser" | "counts" | "windowsMs">,
   now: number,
   added = 0,
 ): readonly Counted[] {
@@ -159,7 +172,7 @@ export function inBuckets(
     const counted = counts[index];
     if (counted === undefined || counted[0] <= now - HISTORY_MS) break;
     const [instant, count] = counted;
-    while (2 * width <= inaccuracyMs(now - bucketEnd(instant, 2 * width), windowsMs)) width *= 2;
+    while (2 * width <= mostWidthMs(now - bucketEnd(instant, 2 * width), windowsMs, coarser)) width *= 2;
     const at = bucketEnd(instant, width);
     const newer = newestFirst.at(-1);
     if (newer?.[0] === at) newestFirst[newestFirst.length - 1] = [at, newer[1] + count];

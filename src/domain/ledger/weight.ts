@@ -34,8 +34,10 @@ const RAISED_BYTES = 40;
 const GRANT_BYTES = 60;
 /** A limit by which a payment was decided, until published. */
 const LIMIT_BYTES = 16;
-/** A team with its cap, spend limits, totals and windows. */
-const TEAM_BYTES = 130;
+/** A team with its cap, totals and windows. */
+const TEAM_BYTES = 121;
+/** A spend limit of a team or the project. */
+const SPEND_LIMIT_BYTES = 12;
 /** A cached reply and its request's id. */
 const REPLY_BYTES = 90;
 /** Tables for expanding the packed form, and the first use of each field and word. */
@@ -70,23 +72,66 @@ export function weightIn(
 export const ledgerBytes = ({ keys, replies, teams, weightBytes }: Ledger): number =>
   FIXED_BYTES + weightBytes + keys.count * KEY_BYTES + teams.size * TEAM_BYTES + replies.size * REPLY_BYTES;
 
-/** Returns the weight of a level's increases. */
+/** Returns the weight of a level's spend limits and increases. */
 export const levelBytes = ({ cap }: Pick<Level, "cap">): number =>
-  (cap.increases?.length ?? 0) * INCREASE_BYTES;
+  (cap.spendLimits?.length ?? 0) * SPEND_LIMIT_BYTES + (cap.increases?.length ?? 0) * INCREASE_BYTES;
 
 export const levelsBytes = ({ project, teams }: Ledger): number =>
   [project, ...teams.values()].reduce((bytes, level) => bytes + levelBytes(level), 0);
 
-/** Weighs all accounts again: what has expired since an account last changed no longer counts. */
+/** Share of the bound for payments above which a ledger gives up accuracy and keys, and below which it counts exactly. */
+const FULL_SHARE = 0.95;
+const ROOMY_SHARE = 0.9;
+/** Factors by which buckets are widened in a full ledger: at the last one a window counts up to half too long. */
+const COARSER = [2, 4, 8, 16] as const;
+/** Share of the keys of closed payments that a full ledger remembers. */
+const KEYS_OF_FULL = 1 / 5;
+
+/**
+ * Weighs all accounts again: what has expired since an account last changed no longer counts. A full ledger counts
+ * payments in wider buckets in accounts that take more than is reserved for them, so that counts alone never fill it.
+ */
 export function reweigh(ledger: Ledger, now: number): void {
   ledger.weighedAt = now;
   ledger.weightBytes = levelsBytes(ledger);
   for (const account of ledger.accounts.values()) {
-    account.usage.counts = inBuckets(account.usage, now);
-    account.weightBytes = weightOf(account, now);
+    recount(account, now);
+    ledger.weightBytes += account.weightBytes;
+  }
+  if (!isFull(ledger)) return;
+  for (const account of ledger.accounts.values()) {
+    ledger.weightBytes -= account.weightBytes;
+    coarsen(account, now);
     ledger.weightBytes += account.weightBytes;
   }
 }
+
+function recount(account: Account, now: number): void {
+  account.usage.counts = inBuckets(account.usage, now);
+  account.weightBytes = weightOf(account, now);
+}
+
+/** Puts an account's counts into the narrowest buckets that need no more than is reserved, else into the widest. */
+function coarsen(account: Account, now: number): void {
+  const { usage } = account;
+  const reservedBytes = weightOf({ ...account, usage: { ...usage, counts: [] } }, now);
+  for (const coarser of COARSER) {
+    if (account.weightBytes <= reservedBytes) return;
+    if (coarser <= usage.coarser) continue;
+    usage.coarser = coarser;
+    recount(account, now);
+  }
+}
+
+const isFull = (ledger: Ledger): boolean => ledgerBytes(ledger) >= FULL_SHARE * ledger.bounds.paidBelowBytes;
+
+/** Returns how many keys of closed payments are remembered. Older ones are checked in the records. */
+export const keysMax = (ledger: Ledger): number =>
+  isFull(ledger) ? Math.ceil(KEYS_OF_FULL * ledger.bounds.closedKeys) : ledger.bounds.closedKeys;
+
+/** Returns how coarse a payment made now is counted: exactly again once the ledger has room. */
+export const coarserNow = (ledger: Ledger, { usage }: Account): number =>
+  ledgerBytes(ledger) < ROOMY_SHARE * ledger.bounds.paidBelowBytes ? 1 : usage.coarser;
 
 /** Cached weights. A payment is replaced when it changes, but weighed with every change of its account. */
 const weighed = new WeakMap<StoredPayment, number>();

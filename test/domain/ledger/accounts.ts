@@ -1,11 +1,10 @@
 import { must, mustEqual } from "../../../lab/simulation/audit/violation.ts";
 import type { FollowedAgent } from "../../../src/domain/agent/state.ts";
-import { ledgerBytes } from "../../../src/domain/ledger/weight.ts";
 import type { LedgerReply } from "../../../src/domain/ledger/commands.ts";
 import { openPolicy } from "../support/actor.ts";
 import type { ActionOf } from "./actions.ts";
 import type { AccountModel } from "./book.ts";
-import { BOUNDS, leastBytes, type LedgerWorld } from "./world.ts";
+import { BOUNDS, leastAccountBytes, type LedgerWorld } from "./world.ts";
 
 /** What becomes of accounts: opened, paused, followed, closed, and written into their agents' records. */
 
@@ -17,7 +16,7 @@ export function openAccount(world: LedgerWorld, team: number): void {
     policy: { ...openPolicy, budgetCents: 60, autoApprovalThresholdCents: 8 },
     keyId: `key-${number}-1`,
   };
-  const [weight, least] = [ledgerBytes(world.ledger), leastBytes(world)];
+  const [weight, least] = [world.ledger.weightBytes, leastAccountBytes(world)];
   const reply = world.judge({ kind: "open_account", name: `Agent ${number}`, ...opened });
   const live = world.ledger.accounts.size;
   if (reply.kind === "project_full") {
@@ -26,7 +25,7 @@ export function openAccount(world: LedgerWorld, team: number): void {
   }
   mustEqual(reply, { kind: "opened", changed: true }, "an account");
   must(live <= BOUNDS.accounts, "more accounts than there may be");
-  must(least < BOUNDS.openedBelowBytes, "an account beyond the ledger's weight");
+  must(least < BOUNDS.openedBelowBytes, "an account beyond the accounts' weight");
   world.model.agents.set(opened.agentId, { ...opened, policyVersion: 1, status: "active", events: [] });
 }
 

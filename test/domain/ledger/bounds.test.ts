@@ -5,13 +5,20 @@ import { judge } from "../../../src/domain/ledger/judge.ts";
 import { HELD_REVISION } from "../../../src/domain/ledger/payment.ts";
 import { packLedger, unpackLedger } from "../../../src/domain/ledger/pack.ts";
 import { type Account, type Ledger, LEDGER_BOUNDS, newLedger } from "../../../src/domain/ledger/state.ts";
-import { countPayment, emptyUsage } from "../../../src/domain/ledger/usage.ts";
+import { addClosedKey } from "../../../src/domain/ledger/closed-keys.ts";
+import {
+  type Counted,
+  countPayment,
+  countWithin,
+  emptyUsage,
+  inBuckets,
+} from "../../../src/domain/ledger/usage.ts";
 import { ledgerBytes, reweigh } from "../../../src/domain/ledger/weight.ts";
 import { paymentRefused } from "../../../src/domain/ledger/capacity.ts";
 import { seed } from "../../support/seed.ts";
 import { shortOrSoak, someTests } from "../../support/soak.ts";
 import { shownOf } from "../support/account.ts";
-import { DAY, NOON, SECOND } from "../support/actor.ts";
+import { DAY, HOUR, NOON, SECOND } from "../support/actor.ts";
 import { Incompressible, packedBytes } from "../support/large-ledger.ts";
 
 /** The engine refuses a larger payload, and ends a workflow that comes with one. */
@@ -21,6 +28,8 @@ const WELL_UNDER_BYTES = 0.9 * ENGINE_BYTES_MAX;
 /** As many as a project may ever have. */
 const TEAMS = 2_000;
 const REQUESTS_KEPT = 256;
+/** Agents that pay in a full project. */
+const PAYING = 1_000;
 const DROPPED = shortOrSoak(1_000, 20_000);
 
 interface Holder {
@@ -32,9 +41,13 @@ interface Holder {
 class Project {
   readonly some = new Incompressible(seed);
   readonly ledger: Ledger = newLedger(this.some.uuid(), this.some.uuid());
-  readonly teams: readonly string[] = Array.from({ length: TEAMS }, () => this.some.uuid());
+  readonly teams: readonly string[];
   readonly holders: Holder[] = [];
   now = NOON;
+
+  constructor(teams = TEAMS) {
+    this.teams = Array.from({ length: teams }, () => this.some.uuid());
+  }
 
   ask(command: LedgerCommand): LedgerReply {
     this.now += this.some.random.between(1, 20);
@@ -280,59 +293,58 @@ describe("how much a ledger holds", function () {
       }
       expect(large.pay(other, 1_001, 10).reply.kind).to.equal("decided");
     },
-    "10,000 agents that each paid 100 times a day for 60 days take less than 1.6 MB and pay on": () => {
-      const large = new Project();
-      for (let account = 0; account < LEDGER_BOUNDS.accounts; account += 1) large.open(`Agent ${account}`);
-      const began = large.now;
-      const perDay = 100;
-      const { random } = large.some;
-      // As many histories as take their time to make; the rest are those of others, with counts of their own.
-      const histories = Array.from({ length: 100 }, () => {
-        const usage = emptyUsage();
-        let payments = 0;
-        for (let at = began; at < began + 60 * DAY; at += random.between(1, (2 * DAY) / perDay)) {
-          payments += 1;
-          if (at > began + 28 * DAY) countPayment(usage, at);
-        }
-        return { ...usage, spentCents: payments * random.between(1, 10_000), payments };
-      });
-      large.now = began + 60 * DAY;
-      for (const account of ledgerAccounts(large)) {
-        const { payments, ...usage } = random.pick(histories);
-        const counts = usage.counts.map(
-          ([at, count]) => [at, Math.max(1, count + random.between(-1, 1))] as const,
-        );
-        const day = random.between(1, 1_000) * 1_000;
-        const [week, month] = [
-          day + random.between(1, 6_000) * 1_000,
-          day + random.between(6_000, 30_000) * 1_000,
-        ];
-        account.usage = {
-          ...usage,
-          counts,
-          spentMc: 2 * month,
-          day: { ...usage.day, amountMc: day },
-          windows: { at: large.now, mc: [day, week, month, 2 * month, 2 * month] },
-        };
-        Object.assign(account, { sequence: payments, closed: payments, evictedThrough: payments - 1 });
-        Object.assign(account, { revision: 2 * payments, confirmedRevision: 2 * payments });
-        account.updatedAt = large.now - random.between(1, DAY);
-      }
-      reweigh(large.ledger, large.now);
-      for (let payment = 0; payment < LEDGER_BOUNDS.closedKeys; payment += 1) {
-        const holder = large.holder(payment);
-        const { id, reply } = large.pay(holder, 1_000);
-        expect(reply.kind).to.equal("decided");
-        large.settle(holder, id);
-      }
-      const bytes = packedBytes(large.ledger, large.now);
-      process.stdout.write(
-        `      10,000 that paid: ${Math.round(bytes / 1_000)} kB, weighed ${Math.round(ledgerBytes(large.ledger) / 1_000)} kB\n`,
-      );
-      expect(bytes).to.be.below(1_600_000);
-      expect(ledgerBytes(large.ledger)).to.be.within(bytes, 1.3 * bytes);
-      expect(ledgerBytes(large.ledger)).to.be.below(LEDGER_BOUNDS.paidBelowBytes);
-    },
+  });
+
+  it("10,000 agents that each paid 100 times a day for 60 days take less than 1.5 MB and pay on", () => {
+    const large = new Project();
+    for (let account = 0; account < LEDGER_BOUNDS.accounts; account += 1) large.open(`Agent ${account}`);
+    payForMonths(large);
+    expectAllToPay(large);
+    const bytes = packedBytes(large.ledger, large.now);
+    process.stdout.write(
+      `      10,000 that paid: ${Math.round(bytes / 1_000)} kB, weighed ${Math.round(ledgerBytes(large.ledger) / 1_000)} kB\n`,
+    );
+    expect(bytes).to.be.below(1_500_000);
+    expect(ledgerBytes(large.ledger)).to.be.within(bytes, 1.4 * bytes);
+  });
+
+  for (const [letters, teams, least] of [
+    [18, TEAMS, 9_500],
+    [54, TEAMS / 2, 7_500],
+    [100, 1, 5_500],
+  ] as const) {
+    it(`agents with names of ${letters} letters, opened until refused in ${teams} teams, pay for ever`, () => {
+      const large = new Project(teams);
+      large.capTeams();
+      const name = (): string => large.some.text(letters, "letters");
+      while (large.open(name()).kind === "opened");
+      process.stdout.write(`      ${large.holders.length} agents with names of ${letters} letters\n`);
+      expect(large.holders.length).to.be.within(least, LEDGER_BOUNDS.accounts);
+      large.answerRequests(REQUESTS_KEPT);
+      payForMonths(large);
+      expectAllToPay(large);
+      large.expectToFit("after 60 days");
+    });
+  }
+
+  it("counts alone never fill a ledger: it counts too long rather than refuse, and never too short", () => {
+    const hot = new Project();
+    hot.capTeams();
+    while (hot.open(hot.some.text(18, "letters")).kind === "opened");
+    const counts = payForMonths(hot, { perDay: 300, windowsMs: [DAY, 7 * DAY, 31 * DAY], mostMc: 999 });
+    expectAllToPay(hot);
+    const [account] = ledgerAccounts(hot);
+    if (account === undefined) throw new Error("there are thousands");
+    expect(account.usage.counts.length).to.be.below(counts.length / 2);
+    for (const windowMs of [HOUR, DAY, 7 * DAY]) {
+      const counted = countWithin(account.usage, windowMs, hot.now);
+      expect(counted).to.be.at.least(countWithin({ counts }, windowMs, hot.now));
+      expect(counted).to.be.at.most(countWithin({ counts }, 1.5 * windowMs, hot.now));
+    }
+    hot.expectToFit("hot");
+    const again = unpackLedger(packLedger(hot.ledger, hot.now)).accounts.get(account.agentId)?.usage;
+    expect(again?.counts).to.deep.equal(inBuckets(account.usage, hot.now));
+    expect(again?.coarser).to.equal(account.usage.coarser).and.to.be.above(1);
   });
 
   it("an agent whose payments have long texts is refused alone, and told what frees it", () => {
@@ -407,6 +419,69 @@ describe("how much a ledger holds", function () {
     expect(full.weightBytes).to.be.below(weightBytes);
   });
 });
+
+/** Accounts and keys become as they are after 60 days of so many payments a day. Returns the first one's counts. */
+function payForMonths(
+  project: Project,
+  { mostMc = 0, perDay = 100, windowsMs = [] as readonly number[] } = {},
+): readonly Counted[] {
+  const { random } = project.some;
+  const began = project.now;
+  project.now = began + 60 * DAY;
+  // As many histories as take their time to make; the rest are those of others, with counts of their own.
+  const histories = Array.from({ length: Math.ceil(1_000 / perDay) }, () => {
+    const usage = emptyUsage();
+    let payments = 0;
+    for (let at = began; at < project.now; at += random.between(1, (2 * DAY) / perDay)) {
+      payments += 1;
+      if (at > began + 28 * DAY) countPayment(usage, at, windowsMs);
+    }
+    return { ...usage, payments };
+  });
+  const mc = (mostCents: number): number => random.between(1, mostCents) * 1_000 + random.between(0, mostMc);
+  for (const account of ledgerAccounts(project)) {
+    const { payments, ...usage } = random.pick(histories);
+    const counts = usage.counts.map(
+      ([at, count]) => [at, Math.max(1, count + random.between(-1, 1))] as const,
+    );
+    const [day, month] = [mc(1_000), mc(30_000)];
+    const week = day + mc(6_000);
+    account.usage = {
+      ...usage,
+      counts,
+      spentMc: 2 * month,
+      day: { ...usage.day, amountMc: day },
+      windows: { at: project.now, mc: [day, week, week + month, week + 2 * month, week + 2 * month] },
+    };
+    Object.assign(account, { sequence: payments, closed: payments, evictedThrough: payments - 1 });
+    Object.assign(account, { revision: 2 * payments, confirmedRevision: 2 * payments });
+    account.updatedAt = project.now - random.between(1, DAY);
+  }
+  for (let key = 0; key < LEDGER_BOUNDS.closedKeys; key += 1) {
+    const { agentId } = project.holder(key);
+    const closedAs = project.ledger.accounts.get(agentId)?.closed ?? 0;
+    const closed = [closedAs, project.now - key, project.some.hash(), 3] as const;
+    const closing = { agentId, keyHash: project.some.hash(), key: closed };
+    addClosedKey(project.ledger.keys, closing, LEDGER_BOUNDS.closedKeys);
+  }
+  const [counts = []] = countsIn(project.ledger);
+  reweigh(project.ledger, project.now);
+  project.ask({ kind: "confirm_records", records: [] });
+  // Another minute has to pass before a ledger is weighed again.
+  project.now += 60 * SECOND;
+  return counts;
+}
+
+/** One agent after the other pays, and each tenth payment stays on hold. */
+function expectAllToPay(project: Project): void {
+  for (let payment = 0; payment < PAYING; payment += 1) {
+    const holder = project.holder(payment);
+    const isHeld = payment % 10 === 0;
+    const { id, reply } = project.pay(holder, isHeld ? 1_001 : 1_000);
+    expect(reply.kind).to.equal("decided");
+    if (!isHeld) project.settle(holder, id);
+  }
+}
 
 const countsIn = (ledger: Ledger) => [...ledger.accounts.values()].map(({ usage }) => usage.counts);
 

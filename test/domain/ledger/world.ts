@@ -16,10 +16,10 @@ export const BOUNDS: LedgerBounds = {
   openOfAgent: 2,
   openOfProject: 5,
   closedKeys: 5,
-  openedBelowBytes: 4_600,
-  paidBelowBytes: 5_100,
-  resolvedBelowBytes: 5_300,
-  paidBelowBytesOfAgent: 2_200,
+  openedBelowBytes: 3_300,
+  paidBelowBytes: 5_550,
+  resolvedBelowBytes: 5_750,
+  paidBelowBytesOfAgent: 2_260,
   partsOfRest: 1,
 };
 
@@ -140,6 +140,10 @@ export class LedgerWorld {
 
 /** The least that a ledger weighs now: a full one is weighed anew before it refuses, without what has expired. */
 export function leastBytes({ ledger, now }: Pick<LedgerWorld, "ledger" | "now">): number {
+  return ledgerBytes({ ...ledger, weightBytes: leastAccountBytes({ ledger, now }) });
+}
+
+export function leastAccountBytes({ ledger, now }: Pick<LedgerWorld, "ledger" | "now">): number {
   const fresh = [...ledger.accounts.values()].reduce((sum, account) => sum + weightOf(account, now), 0);
-  return ledgerBytes({ ...ledger, weightBytes: Math.min(ledger.weightBytes, fresh) });
+  return Math.min(ledger.weightBytes, fresh);
 }
