@@ -201,12 +201,13 @@ describe("a transaction's story", () => {
         const { transaction } = await agent.pay({ amountCents: ALL, merchant });
         const seen = await until(`the end of ${merchant}`, async () => {
           const story = await storyOf(transaction.id);
-          const bookings = story.auditEntries?.filter(({ action }) => action === "bookPayment") ?? [];
-          const { status, amounts } = story.transaction;
-          const isEnd = status === end.status && amounts.creditedCents === end.creditedCents;
-          return isEnd && bookings.length >= steps.length - 1 && story.events.length >= events.length
-            ? story
-            : null;
+          const { amounts, status } = story.transaction;
+          const isEnd =
+            status === end.status &&
+            amounts.capturedCents === end.capturedCents &&
+            amounts.creditedCents === end.creditedCents;
+          const isTold = story.railSteps.length >= steps.length && story.events.length >= events.length;
+          return isEnd && isTold ? story : null;
         });
         const { capturedCents, creditedCents } = seen.transaction.amounts;
         return {
@@ -218,8 +219,10 @@ describe("a transaction's story", () => {
       }),
     );
     expect(told).to.deep.equal(NETWORKS.map((each) => ({ ...each, events: [...each.events].toSorted() })));
-    const { agent: paid } = await world.api.ok("getAgent", 200, { token: world.token, id: agent.id });
-    expect(paid).to.include({ spentCents: 900 + 3 * ALL, reservedCents: 0 });
+    await until("what was released is no longer held", async () => {
+      const { agent: paid } = await world.api.ok("getAgent", 200, { token: world.token, id: agent.id });
+      return paid.reservedCents === 0 && paid.spentCents === 900 + 3 * ALL ? true : null;
+    });
   });
 
   it("explains a payment by the rules and restrictions of its time, whatever replaced them since", async () => {

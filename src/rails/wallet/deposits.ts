@@ -1,5 +1,5 @@
 import type { Collection, Db } from "mongodb";
-import { type Address, getAddress } from "viem";
+import { type Address, isAddress } from "viem";
 import type { DepositWatch, Recipients } from "../../chain/deposits.ts";
 import type { ChainWatchers } from "../../chain/repairs.ts";
 import { type AgentDocument, COLLECTIONS, profileOf } from "../../store/documents.ts";
@@ -50,9 +50,12 @@ export class WalletDeposits implements Recipients {
     const found = await this.#agents
       .find({ "wallet.chainCaip2": chain }, { projection: { "wallet.address": 1 } })
       .toArray();
+    // Recorded with checksums, which would take a second for 10,000 addresses.
     return new Map(
       found.flatMap(({ _id, wallet }) =>
-        wallet === null ? [] : [[getAddress(wallet.address), _id] as const],
+        wallet !== null && isAddress(wallet.address, { strict: false })
+          ? [[wallet.address, _id] as const]
+          : [],
       ),
     );
   }
