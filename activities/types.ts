@@ -79,7 +79,7 @@ export interface Activities {
   replayWebhooks(input: ReplayInput): Promise<boolean>;
   /** Turns events into webhook deliveries. Ends after some minutes, or with its process. */
   watchEvents(): Promise<void>;
-  /** Announces deposits into treasuries. Ends as `watchEvents` does. */
+  /** Announces deposits into treasuries and wallets. Ends as `watchEvents` does. */
   watchDeposits(): Promise<void>;
   /** Plays the next effect of a sandbox's network on a payment, and books it. */
   playNetworkEffect(input: NetworkEffectInput): Promise<void>;

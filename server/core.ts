@@ -154,7 +154,7 @@ export async function createCore(options: CoreOptions): Promise<Core> {
     ...common,
     settings: options.webhookSettings,
     workflows: new TemporalWebhooks(calls),
-    deposits: wallets?.deposits ?? null,
+    deposits: wallets === null ? null : { step: () => wallets.stepDeposits() },
     sweepOthers: () => mail.outbox?.sweep() ?? Promise.resolve(0),
     noticeHeld: mail.noticeHeld,
   });

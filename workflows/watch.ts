@@ -9,7 +9,7 @@ const PASSES_PER_RUN_MAX = 100;
 
 const WHAT = {
   events: "Dispatches events to webhook deliveries.",
-  deposits: "Watches for deposits into treasuries.",
+  deposits: "Watches for deposits into treasuries and wallets.",
   networks: "Books what payment networks did and no hint told.",
 } as const satisfies Record<Watch, string>;
 

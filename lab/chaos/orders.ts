@@ -23,6 +23,10 @@ const LATER_MERCHANTS = [
   "sandbox-several",
   "sandbox-late",
   "sandbox-uncharged",
+  "sandbox-forced",
+  "sandbox-refund-reversed",
+  "sandbox-dispute-won",
+  "sandbox-dispute-lost",
 ] as const;
 
 const PURCHASE_SHARE = 0.2;

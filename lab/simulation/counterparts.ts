@@ -1,15 +1,9 @@
 import { capturedInFull, type RailBooks } from "../../src/domain/ledger/books.ts";
-import { dayWith } from "../../src/domain/ledger/restore.ts";
-import { emptyUsage } from "../../src/domain/ledger/usage.ts";
+import { noAmounts, plusPayment } from "../../src/domain/ledger/restore.ts";
 import { approvalDocument } from "../../src/store/payment-records.ts";
-import {
-  moneyOf,
-  type Payment,
-  type PaymentTexts,
-  type RailOutcome,
-} from "../../src/domain/ledger/payment.ts";
+import { type Payment, type PaymentTexts, type RailOutcome } from "../../src/domain/ledger/payment.ts";
 import type { AgentProfile, AgentSummary } from "../../src/domain/agent/state.ts";
-import type { DroppedAccount, RecordedCap } from "../../src/domain/ledger/commands.ts";
+import type { DroppedAccount, DroppedWindows, RecordedCap } from "../../src/domain/ledger/commands.ts";
 import type { RaiseBasis } from "../../src/domain/ledger/raises.ts";
 import { type AccountSummary, type Cap, NO_CAP } from "../../src/domain/ledger/state.ts";
 import type { RuleCheck } from "../../src/domain/rules/rules.ts";
@@ -354,18 +348,15 @@ export class Records {
     return payment === undefined || profile === undefined ? null : { profile, payment };
   }
 
-  closedAgent(agentId: string): Omit<DroppedAccount, "asOfRevision"> {
+  closedAgent(agentId: string, bounds: DroppedWindows): Omit<DroppedAccount, "asOfRevision"> {
     const { account, life, teamId } = this.#agent(agentId);
     const { policy, policyVersion, revision } = account;
-    let [spentMc, closed] = [0, 0];
-    let { day } = emptyUsage();
+    let amounts = noAmounts(bounds);
     for (const [transactionId, payment] of this.payments) {
-      if (this.#owners.get(transactionId)?.agentId !== agentId) continue;
-      spentMc += moneyOf(payment).spentMc;
-      day = dayWith(day, payment);
-      closed += 1;
+      if (this.#owners.get(transactionId)?.agentId === agentId)
+        amounts = plusPayment(amounts, payment, bounds);
     }
-    return { teamId, name: life.name, policy, policyVersion, spentMc, day, closed, revision };
+    return { teamId, name: life.name, policy, policyVersion, revision, ...amounts };
   }
 
   textsOf(transactionId: string): PaymentTexts | null {

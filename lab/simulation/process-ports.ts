@@ -74,7 +74,7 @@ const recordsOver = (call: Call, { records }: Surroundings): Projections => ({
   writePayment: (profile, payment) => call(() => records.writePayment(profile, payment)),
   endOf: (transactionId) => call(() => records.endOf(transactionId)),
   paymentOf: (transactionId) => call(() => records.paymentOf(transactionId)),
-  closedAgent: (agentId) => call(() => records.closedAgent(agentId)),
+  closedAgent: (...of) => call(() => records.closedAgent(...of)),
   textsOf: (transactionId) => call(() => records.textsOf(transactionId)),
   writeAgent: (summary) => call(() => records.writeAgentRecord(summary)),
   writeAccount: (summary) => call(() => records.writeAccount(summary)),

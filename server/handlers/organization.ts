@@ -1,4 +1,3 @@
-import { WALLET_RAIL } from "../../src/domain/ledger/payment.ts";
 import { getAddress, isHex } from "viem";
 import { caip2Of } from "../../src/chain/config.ts";
 import { isSignedByOwner, ownerChallenge } from "../../src/identity/wallet-owner-proof.ts";
@@ -44,8 +43,7 @@ export function organizationHandlers({
 
   /** Refuses an owner whose key is not proven. Test money needs no proof, but an invalid one is refused. */
   async function unprovenOwner(organizationId: string, owner: string, signature: string | undefined) {
-    const isRequired = railModesOf(wallets, null)[WALLET_RAIL] === "real";
-    if (wallets === null || (signature === undefined && !isRequired)) return null;
+    if (wallets === null || (signature === undefined && wallets.sandbox !== null)) return null;
     const { config, rpc } = wallets;
     const address = getAddress(owner.toLowerCase());
     const challenge = ownerChallenge(organizationId, address, caip2Of(config.chainId));

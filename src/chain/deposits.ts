@@ -1,7 +1,6 @@
 import type { Db } from "mongodb";
 import { type Address, keccak256, toBytes } from "viem";
 import type { DepositRecord } from "../store/event-records.ts";
-import type { EventJournal } from "../store/journal.ts";
 import type { Clock } from "../payments/ports.ts";
 import { caip2Of, type ChainConfig } from "./config.ts";
 import { type Checkpoint, type DepositCursor, DepositCursors } from "./deposit-cursor.ts";
@@ -13,28 +12,38 @@ const BLOCKS_PER_STEP_MAX = 500;
 /** Hex digits of the hash in a deposit's id. */
 const ID_HEX_DIGITS = 32;
 
+/** Addresses whose deposits are watched. */
+export interface Recipients {
+  /** Distinguishes the cursor from those of other recipients; "" for treasuries. */
+  readonly cursorName: "" | "/wallets";
+  /** Returns the owners' ids by address. */
+  all(): Promise<ReadonlyMap<Address, string>>;
+  /** Publishes a deposit. Idempotent by the record's id. */
+  publish(ownerId: string, from: Address, deposit: DepositRecord): Promise<void>;
+}
+
 export interface DepositWatchDependencies {
   readonly db: Db;
   readonly config: ChainConfig;
   readonly rpc: ChainRpc;
-  readonly journal: Pick<EventJournal, "organizationEvent">;
-  readonly treasuries: { all(): Promise<ReadonlyMap<Address, string>> };
+  readonly recipients: Recipients;
   readonly clock: Clock;
   /** Start of the first search. A test chain is short, and may have been reset. */
   readonly beginsAt: "the first block" | "the newest final block";
 }
 
 interface Deposit {
-  readonly organizationId: string;
+  readonly ownerId: string;
+  readonly from: Address;
   readonly record: DepositRecord;
 }
 
 /**
- * Publishes each deposit into a treasury once it has its confirmations. Searches from a cursor up to the newest final
+ * Publishes each deposit to its recipients once it has its confirmations. Searches from a cursor up to the newest final
  * block, writes the events, then moves the cursor. A repetition, whether after a crash, by several processes or after a
  * reorganization, writes the same events under the same ids, which are derived from the transactions.
- * A treasury recorded while the cursor is far ahead has missed nothing: it is recorded before its address is disclosed
- * and after the cursor has begun (`begin`), so deposits to it are in later blocks. Hence the treasuries are read after
+ * A recipient recorded while the cursor is far ahead has missed nothing: it is recorded before its address is disclosed
+ * and after the cursor has begun (`begin`), so deposits to it are in later blocks. Hence the recipients are read after
  * the newest block is known, never before.
  */
 export class DepositWatch {
@@ -47,10 +56,10 @@ export class DepositWatch {
   #reached: Checkpoint | null = null;
 
   constructor(dependencies: DepositWatchDependencies) {
-    const { db, config } = dependencies;
+    const { db, config, recipients } = dependencies;
     this.#dependencies = dependencies;
     this.#cursors = new DepositCursors(db);
-    this.#id = `${caip2Of(config.chainId)}/${config.token}`;
+    this.#id = `${caip2Of(config.chainId)}/${config.token}${recipients.cursorName}`;
   }
 
   /** Ensures that no later deposit is missed. May need one call to the chain. */
@@ -126,28 +135,18 @@ export class DepositWatch {
    * meanwhile, writes nothing and returns null.
    */
   async #readTransfers(cursor: DepositCursor, to: number): Promise<string | null> {
-    const { journal, rpc, treasuries } = this.#dependencies;
+    const { recipients, rpc } = this.#dependencies;
     const hash = await rpc.blockHash(BigInt(to));
-    const organizations = await treasuries.all();
+    const owners = await recipients.all();
     // Sent in one tick, and so in one request: the node that returns the transfers vouches for both ends.
     const [transfers, isStillThere, hashAfter] = await Promise.all([
-      this.#transfers(cursor, to, [...organizations.keys()]),
+      this.#transfers(cursor, to, [...owners.keys()]),
       this.#isStillThere(cursor),
       rpc.blockHash(BigInt(to)),
     ]);
     if (hash === null || hashAfter !== hash || !isStillThere) return null;
-    const at = this.#dependencies.clock();
-    const deposits = this.#depositsOf(transfers, organizations, at);
-    await Promise.all(
-      deposits.map(({ organizationId, record }) =>
-        journal.organizationEvent(organizationId, {
-          _id: `evt_${record.id}_funding.deposited`,
-          type: "funding.deposited",
-          createdAt: at,
-          data: { deposit: record },
-        }),
-      ),
-    );
+    const deposits = this.#depositsOf(transfers, owners, this.#dependencies.clock());
+    await Promise.all(deposits.map(({ from, ownerId, record }) => recipients.publish(ownerId, from, record)));
     return hash;
   }
 
@@ -170,22 +169,22 @@ export class DepositWatch {
 
   #depositsOf(
     transfers: readonly Transfer[],
-    organizations: ReadonlyMap<Address, string>,
+    owners: ReadonlyMap<Address, string>,
     at: Date,
   ): readonly Deposit[] {
     const { chainId, tokenDecimals } = this.#dependencies.config;
     const counts = new Map<string, number>();
     const deposits: Deposit[] = [];
     for (const { from, to, transactionHash, units } of transfers) {
-      // Counted among the transfers of the transaction to the same treasury. The count does not depend on its block,
-      // its place there, or which other treasuries are known.
+      // Counted among the transfers of the transaction to the same address. The count does not depend on its block,
+      // its place there, or which other addresses are known.
       const inTransaction = `${String(chainId)}/${transactionHash}/${to}`;
       const index = counts.get(inTransaction) ?? 0;
       counts.set(inTransaction, index + 1);
-      const organizationId = organizations.get(to);
+      const ownerId = owners.get(to);
       const amountCents = centsOf(units, tokenDecimals);
-      // Less than a cent cannot be spent, and a treasury's transfer to itself brings nothing.
-      if (organizationId === undefined || amountCents === 0 || from === to) continue;
+      // Less than a cent cannot be spent, and a transfer to itself brings nothing.
+      if (ownerId === undefined || amountCents === 0 || from === to) continue;
       const record: DepositRecord = {
         id: depositId(`${inTransaction}/${String(index)}`),
         amountCents,
@@ -195,7 +194,7 @@ export class DepositWatch {
         chainCaip2: caip2Of(chainId),
         settledAt: at,
       };
-      deposits.push({ organizationId, record });
+      deposits.push({ ownerId, from, record });
     }
     return deposits;
   }

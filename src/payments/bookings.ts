@@ -1,7 +1,7 @@
 import pLimit from "p-limit";
 import { ActorUnavailable } from "../actors/actor-unavailable.ts";
 import { type RailBooks, withReports } from "../domain/ledger/books.ts";
-import type { CommandOf, DroppedAccount } from "../domain/ledger/commands.ts";
+import type { CommandOf, DroppedAccount, LedgerReply } from "../domain/ledger/commands.ts";
 import type { Payment, PaymentRequest, Rail } from "../domain/ledger/payment.ts";
 import type { AgentProfile } from "../domain/agent/state.ts";
 import type { PaymentEffects } from "./effects.ts";
@@ -123,7 +123,7 @@ export class Bookings {
           break;
         case "account_dropped":
           command = { ...command, ...(await this.#closed(transactionId)) };
-          command = { ...command, dropped: await this.#dropped(agentId, reply.revision) };
+          command = { ...command, dropped: await this.#dropped(agentId, reply) };
           break;
         case "failed":
           throw new Error(reply.message);
@@ -141,10 +141,13 @@ export class Bookings {
     return found.payment.phase === "done" ? { closed: found.payment } : {};
   }
 
-  async #dropped(agentId: string, asOfRevision: number): Promise<DroppedAccount> {
-    const account = await this.#dependencies.projections.closedAgent(agentId);
+  async #dropped(
+    agentId: string,
+    { revision, windows }: Extract<LedgerReply, { kind: "account_dropped" }>,
+  ): Promise<DroppedAccount> {
+    const account = await this.#dependencies.projections.closedAgent(agentId, windows);
     if (account === null) throw new ActorUnavailable(`agent ${agentId} has no record`);
-    return { ...account, asOfRevision };
+    return { ...account, asOfRevision: revision };
   }
 }
 

@@ -7,6 +7,7 @@ import type { AgentProfile, AgentSummary } from "../domain/agent/state.ts";
 import type {
   CommandOf,
   DroppedAccount,
+  DroppedWindows,
   LedgerCommand,
   LedgerReply,
   RecordedCap,
@@ -36,7 +37,9 @@ export type SendOutcome = RailOutcome | { readonly status: "fenced" };
 
 /**
  * A payment rail, embedded or an external service. A call that gets no answer throws: its outcome is unknown, and the
- * caller repeats it with the same transaction id.
+ * caller repeats it with the same transaction id. Serves rails of every kind: to most, `send` pushes the payment; where
+ * a network asks before it charges, `send` arms a card, and `network.close` ends it; a shop's challenge is answered by
+ * `send`.
  */
 export interface RailPort {
   readonly capabilities: RailCapabilities;
@@ -146,8 +149,11 @@ export interface Projections {
   endOf(transactionId: string): Promise<UnpaidEnd | null>;
   /** Returns a recorded payment and its owner; null if there is no record. */
   paymentOf(transactionId: string): Promise<RecordedOwn | null>;
-  /** Returns an agent's recorded account, all of its payments closed; null if there is no record. */
-  closedAgent(agentId: string): Promise<Omit<DroppedAccount, "asOfRevision"> | null>;
+  /**
+   * Returns an agent's recorded account, all of its payments closed, with its amounts in the windows; null if there is
+   * no record.
+   */
+  closedAgent(agentId: string, windows: DroppedWindows): Promise<Omit<DroppedAccount, "asOfRevision"> | null>;
   /** Returns the texts in a payment's record; null if there is no record. */
   textsOf(transactionId: string): Promise<PaymentTexts | null>;
   /** Writes the fields that an agent's actor decides. */

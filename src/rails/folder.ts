@@ -71,15 +71,14 @@ export interface RailReconciliation {
 
 export type StepsOf = (collections: RailCollections, payment: TransactionDocument) => Promise<RailStep[]>;
 
-/** A rail to which the service pushes payments. */
-export interface PushRailFolder<R extends Rail> {
-  readonly kind: "push";
+/**
+ * Everything of a rail that the product uses. All rails have one port: that of cards also serves networks that ask
+ * before they charge, that of wallets also shops that ask for a payment.
+ */
+export interface RailFolder<R extends Rail> {
   open(given: RailsDependencies): RailPort;
   mode(wallets: Pick<Wallets, "sandbox"> | null, issuer: ConnectedIssuer | null): RailModes[R];
   /** Returns a payment's entries on the rail's books. */
   readonly stepsOf: StepsOf;
   readonly reconciliations: readonly RailReconciliation[];
 }
-
-/** Everything of a rail that the product uses. Kinds of rails other than push are added to this union. */
-export type RailFolder<R extends Rail> = PushRailFolder<R>;

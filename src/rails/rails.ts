@@ -18,7 +18,6 @@ import { AgentWallets } from "./wallet/wallets.ts";
 /** The rails. Each is a folder next to this file, and is registered here. */
 export const RAIL_FOLDERS: { readonly [R in Rail]: RailFolder<R> } = {
   card: {
-    kind: "push",
     open: ({ cardConnections: connections, cards, clock, db, networkScripts, rulings }) => {
       const begin: CardScripts["begin"] = (...played) => networkScripts.begin("card", ...played);
       const sandbox = new CardSandbox(db, clock, { begin });
@@ -29,7 +28,6 @@ export const RAIL_FOLDERS: { readonly [R in Rail]: RailFolder<R> } = {
     reconciliations: [cardReconciliation, issuerReconciliation],
   },
   wallet: {
-    kind: "push",
     open: ({ db, purchases, wallets }) =>
       wallets === null || purchases === null
         ? walletRailWithoutChain(new AgentWallets(db, () => true))

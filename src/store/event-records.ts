@@ -23,12 +23,12 @@ export interface BudgetRecord extends Omit<Warning, "at" | "startedAt" | "resets
   readonly resetsAt: Date | null;
 }
 
-/** Money that has arrived in an organization's treasury or at its card issuer, irreversibly. */
+/** Money that has arrived in a treasury, in an agent's wallet or at a card issuer, irreversibly. */
 export interface DepositRecord {
   id: string;
   amountCents: number;
   currency: "USD";
-  /** Address of the treasury; null, as the next two, for money that arrived at a card issuer. */
+  /** Address of the treasury or wallet; null, as the next two, for money that arrived at a card issuer. */
   address: string | null;
   onChainTxHash: string | null;
   chainCaip2: string | null;

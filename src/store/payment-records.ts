@@ -94,17 +94,29 @@ function purchaseFields(payment: Payment) {
 }
 
 /** Fields of a payment's record that tell where its money is. */
-export type CountedRecord = Pick<TransactionDocument, "status" | "teamId"> & {
-  readonly ledgerState: Pick<LedgerState, "amountMc" | "books" | "day">;
+export type CountedRecord = Pick<TransactionDocument, "createdAt" | "status" | "teamId"> & {
+  readonly ledgerState: Pick<LedgerState, "amountMc" | "books" | "day" | "windowAt">;
 };
 
 export const COUNTED_FIELDS = {
+  createdAt: 1,
   status: 1,
   teamId: 1,
   "ledgerState.amountMc": 1,
   "ledgerState.books": 1,
   "ledgerState.day": 1,
+  "ledgerState.windowAt": 1,
 } as const;
+
+/** Returns the parts of a payment that tell when and where its money counts. */
+export const countedIn = ({ createdAt, ledgerState, status }: CountedRecord) => ({
+  status,
+  books: recordedBooks(ledgerState),
+  request: ledgerState,
+  day: ledgerState.day,
+  createdAt: createdAt.getTime(),
+  ...(ledgerState.windowAt === undefined ? {} : { windowAt: ledgerState.windowAt.getTime() }),
+});
 
 /** Projection to a payment's texts. */
 export const TEXT_FIELDS = {

@@ -4,11 +4,10 @@ import { documentLoader } from "../lib/batch-loader.ts";
 import { isDuplicateKey } from "../lib/duplicate-key.ts";
 import type { Payment, PaymentTexts } from "../domain/ledger/payment.ts";
 import type { AgentProfile, AgentSummary } from "../domain/agent/state.ts";
-import type { DroppedAccount, RecordedCap } from "../domain/ledger/commands.ts";
+import type { DroppedAccount, DroppedWindows, RecordedCap } from "../domain/ledger/commands.ts";
 import type { Calendar } from "../domain/ledger/calendar.ts";
 import type { AccountSummary, Cap } from "../domain/ledger/state.ts";
-import { dayWith } from "../domain/ledger/restore.ts";
-import { emptyUsage } from "../domain/ledger/usage.ts";
+import { noAmounts, plusPayment } from "../domain/ledger/restore.ts";
 import { type BulkOutcome, BulkWriter } from "./bulk-writer.ts";
 import { type Collections, collectionsOf } from "./collections.ts";
 import type { AgentDocument, ApprovalDocument, ContainerDocument, TransactionDocument } from "./documents.ts";
@@ -20,12 +19,11 @@ import {
   approvalDocument,
   COUNTED_FIELDS,
   type CountedRecord,
-  moneyIn,
+  countedIn,
   paymentIn,
   TEXT_FIELDS,
   transactionDocument,
 } from "./payment-records.ts";
-import { recordedBooks } from "./stored-books.ts";
 import { HeldPaymentWriter, recordsOf } from "./held-payments.ts";
 import type { Indexes } from "./indexes.ts";
 
@@ -97,26 +95,18 @@ export class MongoProjections implements Projections {
     return { profile, payment: paymentIn(transaction, approval) };
   }
 
-  async closedAgent(agentId: string): Promise<Omit<DroppedAccount, "asOfRevision"> | null> {
+  async closedAgent(
+    agentId: string,
+    bounds: DroppedWindows,
+  ): Promise<Omit<DroppedAccount, "asOfRevision"> | null> {
     const { agents, transactions } = this.#collections;
     const agent = await agents.findOne({ _id: agentId });
     if (agent === null) return null;
-    let [spentMc, closed] = [0, 0];
-    let { day } = emptyUsage();
+    let amounts = noAmounts(bounds);
     const counted = transactions.find<CountedRecord>({ agentId }, { projection: COUNTED_FIELDS });
-    for await (const record of counted) {
-      spentMc += moneyIn(record).spentMc;
-      closed += 1;
-      const { ledgerState, status } = record;
-      day = dayWith(day, {
-        status,
-        books: recordedBooks(ledgerState),
-        request: ledgerState,
-        day: ledgerState.day,
-      });
-    }
+    for await (const record of counted) amounts = plusPayment(amounts, countedIn(record), bounds);
     const { accountRevision: revision, name, policy, policyVersion, teamId } = agent;
-    return { teamId, name, policy, policyVersion, spentMc, day, closed, revision };
+    return { teamId, name, policy, policyVersion, revision, ...amounts };
   }
 
   async writePayment(profile: AgentProfile, payment: Payment): Promise<void> {

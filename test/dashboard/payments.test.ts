@@ -253,4 +253,17 @@ describe("payments in the dashboard, in a browser", function () {
     page.page.off("request", intercept);
     await page.page.setRequestInterception(false);
   });
+
+  it("a payment that was charged above a limit is marked, and its drawer says by how much", async () => {
+    const agent = await world.agent({ perTransactionLimitCents: 400 });
+    const { transaction } = await agent.pay({ amountCents: 400, merchant: "sandbox-over" });
+    await page.walk(`/transactions?open=${transaction.id}`);
+    const drawer = await page.sees("Limits exceeded by the network");
+    expect(drawer).to.include("Approved Over limit Card");
+    expect(drawer).to.include(
+      "Agent’s limit per transaction by $0.80. It was charged without another decision",
+    );
+    await page.page.keyboard.press("Escape");
+    await page.page.waitForSelector('tbody [data-mark="Over limit"]');
+  });
 });

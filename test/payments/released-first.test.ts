@@ -25,7 +25,7 @@ describe("effects of payments, in their order", () => {
         projections: {
           endOf: (transactionId) => plain.projections.endOf(transactionId),
           paymentOf: (transactionId) => plain.projections.paymentOf(transactionId),
-          closedAgent: (agentId) => plain.projections.closedAgent(agentId),
+          closedAgent: (...of) => plain.projections.closedAgent(...of),
           textsOf: (transactionId) => plain.projections.textsOf(transactionId),
           writeAgent: (summary) => plain.projections.writeAgent(summary),
           writeAccount: (summary) => plain.projections.writeAccount(summary),

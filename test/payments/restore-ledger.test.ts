@@ -129,8 +129,10 @@ describe("npm run admin -- restore-ledger", () => {
   describe("of a project with payments of all kinds under caps", () => {
     const TEAM_CAP = 2_000;
     const PROJECT_CAP = 2_100;
-    /** What has been spent or is held in the end: paid, held, slow, sent, unsent; twice; archived; paused. */
-    const USED = 300 + 600 + 150 + 110 + 120 + 200 + 250 + 50;
+    /** Of these amounts the network charges a half, and a fifth more. */
+    const [PARTIAL, OVER] = [60, 50];
+    /** What has been spent or is held in the end: paid, held, slow, sent, unsent; twice; archived; paused; charged. */
+    const USED = 300 + 600 + 150 + 110 + 120 + 200 + 250 + 50 + PARTIAL / 2 + OVER * 1.2;
 
     let world: World;
     let payer: TestAgent;
@@ -191,6 +193,8 @@ describe("npm run admin -- restore-ledger", () => {
       const { api, token } = on;
       kept.set("paid", await payKept(payer, on, { amountCents: 300 }));
       kept.set("reversed", await payKept(payer, on, { amountCents: 200, merchant: "sandbox-reverse" }));
+      kept.set("partial", await payKept(payer, on, { amountCents: PARTIAL, merchant: "sandbox-partial" }));
+      kept.set("over", await payKept(payer, on, { amountCents: OVER, merchant: "sandbox-over" }));
       kept.set("sent", await payKept(payer, on, { amountCents: 110 }));
       kept.set("unsent", await payKept(payer, on, { amountCents: 120 }));
       kept.set("denied", await payKept(payer, on, { amountCents: 9_000 }));

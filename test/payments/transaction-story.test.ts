@@ -135,6 +135,96 @@ describe("a transaction's story", () => {
     ]);
   });
 
+  const ALL = 1_000;
+  const [COMPLETED, DISPUTED] = ["transaction.completed", "transaction.disputed"] as const;
+  const CAME_BACK = ["transaction.refunded", "transaction.reversed"] as const;
+  /** What each merchant's network does with 10.00, and what it comes to. */
+  const NETWORKS = [
+    {
+      merchant: "sandbox-several",
+      steps: [
+        ["captured", 400],
+        ["captured", 300],
+        ["captured", 200],
+        ["released", 0],
+      ],
+      end: { status: "approved", capturedCents: 900, creditedCents: 0 },
+      events: [COMPLETED],
+    },
+    {
+      merchant: "sandbox-late",
+      steps: [
+        ["authorized", 0],
+        ["captured", ALL],
+        ["released", 0],
+      ],
+      end: { status: "approved", capturedCents: ALL, creditedCents: 0 },
+      events: [COMPLETED],
+    },
+    {
+      merchant: "sandbox-refund-reversed",
+      steps: [
+        ["captured", ALL],
+        ["refunded", ALL],
+        ["refund_reversed", ALL],
+      ],
+      end: { status: "approved", capturedCents: ALL, creditedCents: 0 },
+      events: [COMPLETED, ...CAME_BACK],
+    },
+    {
+      merchant: "sandbox-dispute-won",
+      steps: [
+        ["captured", ALL],
+        ["disputed", ALL],
+        ["refunded", ALL],
+      ],
+      end: { status: "reversed", capturedCents: ALL, creditedCents: ALL },
+      events: [COMPLETED, DISPUTED, ...CAME_BACK],
+    },
+    {
+      merchant: "sandbox-dispute-lost",
+      steps: [
+        ["captured", ALL],
+        ["disputed", ALL],
+        ["refunded", ALL],
+        ["dispute_lost", ALL],
+      ],
+      end: { status: "approved", capturedCents: ALL, creditedCents: 0 },
+      events: [COMPLETED, DISPUTED, ...CAME_BACK],
+    },
+  ] as const;
+
+  it("every network's captures, refunds and disputes are booked: steps, amounts, status, events", async () => {
+    const agent = await world.agent();
+    const told = await Promise.all(
+      NETWORKS.map(async ({ end, events, merchant, steps }) => {
+        const { transaction } = await agent.pay({ amountCents: ALL, merchant });
+        const seen = await until(`the end of ${merchant}`, async () => {
+          const story = await storyOf(transaction.id);
+          const { amounts, status } = story.transaction;
+          const isEnd =
+            status === end.status &&
+            amounts.capturedCents === end.capturedCents &&
+            amounts.creditedCents === end.creditedCents;
+          const isTold = story.railSteps.length >= steps.length && story.events.length >= events.length;
+          return isEnd && isTold ? story : null;
+        });
+        const { capturedCents, creditedCents } = seen.transaction.amounts;
+        return {
+          merchant,
+          steps: seen.railSteps.map(({ amountCents, kind }) => [kind, amountCents]),
+          end: { status: seen.transaction.status, capturedCents, creditedCents },
+          events: seen.events.map(({ type }) => type).toSorted(),
+        };
+      }),
+    );
+    expect(told).to.deep.equal(NETWORKS.map((each) => ({ ...each, events: [...each.events].toSorted() })));
+    await until("what was released is no longer held", async () => {
+      const { agent: paid } = await world.api.ok("getAgent", 200, { token: world.token, id: agent.id });
+      return paid.reservedCents === 0 && paid.spentCents === 900 + 3 * ALL ? true : null;
+    });
+  });
+
   it("explains a payment by the rules and restrictions of its time, whatever replaced them since", async () => {
     const { token } = world;
     const { projectId, teamId } = world.organization;

@@ -6,6 +6,7 @@ import { DepositWatch } from "../../src/chain/deposits.ts";
 import { ChainRpc } from "../../src/chain/rpc.ts";
 import { sandboxConfig } from "../../src/chain/sandbox.ts";
 import { COLLECTIONS, type EventDocument, type WalletRecord } from "../../src/store/documents.ts";
+import { treasuryDeposits } from "../../src/rails/wallet/deposits.ts";
 import { EventJournal } from "../../src/store/journal.ts";
 import { isForNow } from "../support/api.ts";
 import { ChainView } from "../support/chain.ts";
@@ -50,8 +51,7 @@ function watchOf({ service: { db, env } }: World, spender: Address): DepositWatc
     config,
     rpc: new ChainRpc(config),
     beginsAt: "the first block",
-    journal: new EventJournal(db, TEST_ACCESS_PROOFS),
-    treasuries: { all },
+    recipients: treasuryDeposits({ all }, new EventJournal(db, TEST_ACCESS_PROOFS)),
     clock: () => new Date(),
   });
 }

@@ -41,13 +41,15 @@ export interface ApprovalEntry {
 
 /** Refusals that fire no denial: the agent has taken the payment back itself, or is no more. */
 const SILENT_DENIALS: readonly (string | null)[] = ["CANCELLED_BY_AGENT", "AGENT_ARCHIVED"];
+/** Merchant that charges after it has released the authorization. */
+const FORCED = "sandbox-forced";
 const STATES: readonly string[] = ["agent.paused", "agent.resumed"];
 const ARCHIVED = "agent.archived";
 
 interface Records {
   readonly transactions: readonly Pick<
     TransactionEntry,
-    "id" | "agentId" | "authorizations" | "breach" | "status" | "denialCode"
+    "id" | "agentId" | "authorizations" | "breach" | "status" | "denialCode" | "to"
   >[];
   readonly approvals: readonly Omit<ApprovalEntry, "transactionId">[];
   /** Of agents that were created since there are endpoints. */
@@ -69,15 +71,22 @@ export const changesIn = ({ agentIds, approvals, transactions }: Records): Chang
     .filter(({ resolution }) => resolution === "expired")
     .map(({ agentId, id }) => ({ type: "approval.expired", subject: id, agentId })),
   ...transactions
-    .filter(({ status }) => status === "failed")
+    // Between its release and its forced capture a payment has failed.
+    .filter(({ status, to }) => status === "failed" || (status === "approved" && to === FORCED))
     .map(({ agentId, id }) => ({ type: "transaction.failed", subject: id, agentId })),
   ...transactions
-    .filter(({ status }) => status === "reversed")
+    // Even if the refund was reversed, or the dispute lost, later.
+    .filter(({ authorizations }) =>
+      authorizations.some(({ capturedMc, creditedMc }) => creditedMc > 0 && creditedMc >= capturedMc),
+    )
     .map(({ agentId, id }) => ({ type: "transaction.reversed", subject: id, agentId })),
   // No merchant of the load refunds or exceeds anything twice.
   ...transactions
     .filter(({ authorizations }) => authorizations.some(({ creditedMc }) => creditedMc > 0))
     .map(({ agentId, id }) => ({ type: "transaction.refunded", subject: id, agentId })),
+  ...transactions
+    .filter(({ authorizations }) => authorizations.some(({ disputedMc }) => disputedMc > 0))
+    .map(({ agentId, id }) => ({ type: "transaction.disputed", subject: id, agentId })),
   ...transactions
     .filter(({ breach }) => breach !== null)
     .map(({ agentId, id }) => ({ type: "transaction.limit_breached", subject: id, agentId })),
@@ -136,6 +145,8 @@ const event = z.object({
     agent: record.optional(),
     approval: record.optional(),
     transaction: record.optional(),
+    deposit: record.optional(),
+    funding: record.optional(),
   }),
 });
 
@@ -150,7 +161,7 @@ export function arrivalOf({ at, body, headers }: Request, secret: string, isAckn
   const verified = verifyWebhook({ rawBody: body, headers, secret, now: at });
   if (!verified.ok) throw new Error(`a delivery does not verify: ${verified.reason}`);
   const { agent_id, created_at, data, id, team_id, type } = event.parse(JSON.parse(body.toString("utf8")));
-  const { agent, approval, transaction } = data;
+  const { agent, approval, deposit, funding, transaction } = data;
   const about =
     type === WARNING
       ? { id }
@@ -158,7 +169,7 @@ export function arrivalOf({ at, body, headers }: Request, secret: string, isAckn
         ? approval
         : type.startsWith("agent.")
           ? agent
-          : transaction;
+          : (transaction ?? deposit ?? funding);
   if (about === undefined) throw new Error(`${id} (${type}) tells of nothing`);
   return {
     deliveryId: id,
@@ -173,6 +184,7 @@ export function arrivalOf({ at, body, headers }: Request, secret: string, isAckn
 }
 
 const WARNING = "budget.threshold_reached";
+const FUNDED = "wallet.funded";
 
 const keyOf = ({ subject, type }: Pick<Change, "subject" | "type">): string => `${type} of ${subject}`;
 
@@ -200,9 +212,9 @@ export function compareDelivered(
     if (other === undefined) idOf.set(key, id);
     else differences.push(`${key} came as ${other} and as ${id}`);
   }
-  // Which limits have come near, and how often, is a matter of the order of all payments: that they came is taken as it is.
-  const warnings = [...idOf.keys()].filter((key) => key.startsWith(WARNING));
-  const keys = new Set([...changes.map(keyOf), ...warnings]);
+  // Which limits have come near, and how often, is a matter of the order of all payments; wallets' deposits are in no record.
+  const taken = [...idOf.keys()].filter((key) => key.startsWith(WARNING) || key.startsWith(FUNDED));
+  const keys = new Set([...changes.map(keyOf), ...taken]);
   for (const key of keys) {
     const id = idOf.get(key);
     if (id === undefined) differences.push(`${key} never came`);

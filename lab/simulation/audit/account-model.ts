@@ -126,8 +126,6 @@ export class AccountModel {
   readonly payments: PaymentModel[] = [];
   /** Amounts of its payments, by when they count in windows. */
   readonly parts = new Map<string, readonly CountedPart[]>();
-  /** Amounts that its windows had forgotten when its account came back. */
-  #forgotten: readonly (readonly CountedPart[])[] = [];
   name: string;
   /** As it was set; increases are beside it. */
   policy: BudgetPolicy;
@@ -215,11 +213,10 @@ export class AccountModel {
   /** Its account was dropped, and came back with what the records say was counted last. */
   cameBack(day: string): void {
     this.#newestDay = day;
-    this.#forgotten = [...this.parts.values()];
   }
 
   countedSince(since: number): number {
-    return countedSince(this.parts.values(), since) - countedSince(this.#forgotten, since);
+    return countedSince(this.parts.values(), since);
   }
 
   /** Something was counted now: what comes later is not counted on a day before that. */

@@ -11,7 +11,7 @@ export const fundAgentInSandbox = define({
   summary: "Fund an agent's wallet with test money",
   description:
     "Mints test money on the local chain into the agent's wallet, which need not be deployed, and answers once the " +
-    "money is there. Without the sandbox rails the answer is 404.",
+    "money is there; the event `wallet.funded` follows. Without the sandbox rails the answer is 404.",
   tag: "Sandbox",
   access: manages("never", "agent", { role: "admin" }),
   rate: "standard",

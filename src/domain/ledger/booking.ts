@@ -6,6 +6,7 @@ import {
   type Breach,
   isBooked,
   NO_BOOKS,
+  type RailBooks,
   REQUESTS_MAX,
   roundsOf,
   withBreaches,
@@ -14,6 +15,7 @@ import {
 import { isAnswerRefused } from "./capacity.ts";
 import { checkCaps } from "./caps.ts";
 import type { CommandOf, DroppedAccount, LedgerReply } from "./commands.ts";
+import { addsNothing } from "./counted.ts";
 import type { Draft } from "./draft.ts";
 import { limitUses } from "./measures.ts";
 import { judgedByNewestRules } from "./pay.ts";
@@ -33,27 +35,38 @@ import { type LimitUse, warningsOf, withWarnings } from "./thresholds.ts";
 export function book(draft: Draft, command: CommandOf<"book">): LedgerReply {
   const known = draft.account(command.agentId);
   const account = known ?? broughtBack(draft, command);
-  if (account === null) return { kind: "account_dropped", revision: draft.ledger.revision };
+  if (account === null) {
+    const { at, starts } = draft.bounds;
+    return { kind: "account_dropped", revision: draft.ledger.revision, windows: { at, starts } };
+  }
   // Records that bring an account back were read after it was dropped, this payment's among them.
   const readThrough = known === undefined ? account.closed : command.recordsCheckedThrough;
   const found = openOrClosed(draft, account, { ...command, recordsCheckedThrough: readThrough });
   if (found.kind !== "found") return found;
   const { isClosed, payment } = found;
-  const before = payment.books ?? NO_BOOKS;
-  if (payment.phase === "held" || withReports(before, command.books, draft.now) === before)
-    return { kind: "payment", changed: false, payment };
-  const day = dayCounted(account.usage, draft.now);
-  let now = withRefusal(payment, before);
-  for (const reports of roundsOf(command.books))
-    now = booked(withReports(now, reports, draft.now), draft.bounds.at, day);
+  const before = withRefusal(payment, payment.books ?? NO_BOOKS);
+  const now = payment.phase === "held" ? before : withRounds(draft, account, before, command.books);
+  if (now === before) return { kind: "payment", changed: false, payment };
   const changed = withBooks(payment, now, draft.now);
-  const uses = usesOf(draft, account, payment, changed);
+  // Most reports, such as captures and refunds, add to no limit.
+  const uses = addsNothing(payment, changed) ? [] : usesOf(draft, account, payment, changed);
   const breaches = breachesOf(account, uses, payment, changed);
-  const booking = withBooks(payment, withBreaches(now, breaches), draft.now);
+  const booking = breaches.length === 0 ? changed : { ...changed, books: withBreaches(now, breaches) };
   const after = withWarnings(booking, warningsOf(uses, draft.now));
   if (isClosed) draft.reopen(account, payment);
   draft.change(account, after);
   return { kind: "payment", changed: true, payment: after };
+}
+
+/** Returns the books with the reports of one read, each state of an authorization booked by itself. */
+function withRounds(draft: Draft, { usage }: Account, before: Books, reports: readonly RailBooks[]): Books {
+  const day = dayCounted(usage, draft.now);
+  let now = before;
+  for (const round of roundsOf(reports)) {
+    const joined = withReports(now, round, draft.now);
+    if (joined !== now) now = booked(joined, draft.bounds.at, day);
+  }
+  return now;
 }
 
 /**
@@ -97,7 +110,7 @@ function broughtBack(draft: Draft, { agentId, dropped }: CommandOf<"book">): Acc
 }
 
 function accountOf(agentId: string, dropped: DroppedAccount, { ledger, now }: Draft): Account {
-  const { closed, day, name, policy, policyVersion, revision, spentMc, teamId } = dropped;
+  const { closed, day, name, policy, policyVersion, revision, spentMc, teamId, windows } = dropped;
   // Above every earlier count of the account, so that records read at that time are not mistaken for new.
   const closedBefore = Math.max(closed, ledger.droppedClosed);
   return {
@@ -105,7 +118,7 @@ function accountOf(agentId: string, dropped: DroppedAccount, { ledger, now }: Dr
     status: "closed",
     policyVersion,
     mirroredPolicyVersion: policyVersion,
-    usage: { ...emptyUsage(), spentMc, day: { ...day } },
+    usage: { ...emptyUsage(), spentMc, day: { ...day }, windows },
     sequence: closed,
     closed: closedBefore,
     evictedThrough: closedBefore,

@@ -259,6 +259,7 @@ export function shortened(reports: readonly RailBooks[]): readonly RailBooks[] {
 
 /** Splits the reports of one read, which may contain an authorization's history, into successive reads. */
 export function roundsOf(reports: readonly RailBooks[]): readonly (readonly RailBooks[])[] {
+  if (reports.length === 1) return [reports];
   const histories = new Map<string, RailBooks[]>();
   for (const report of reports) {
     const history = histories.get(report.authorization);

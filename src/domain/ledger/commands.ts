@@ -10,7 +10,7 @@ import type {
 } from "./payment.ts";
 import type { AuthorizationRefusal, RailBooks } from "./books.ts";
 import type { BudgetPolicy, BudgetPolicyPatch, Denial } from "./policy.ts";
-import type { Calendar, CalendarSettings, Zone } from "./calendar.ts";
+import type { Calendar, CalendarSettings, WindowBounds, Zone } from "./calendar.ts";
 import type { LimitThen } from "./measures.ts";
 import type { PossibleDuplicate } from "./duplicates.ts";
 import type { Grant, RaiseBasis } from "./raises.ts";
@@ -169,6 +169,9 @@ export type LevelCommand =
       readonly caps: readonly { readonly teamId: string | null; readonly version: number }[];
     };
 
+/** Windows in which the amounts of a dropped account are counted. */
+export type DroppedWindows = Pick<WindowBounds, "at" | "starts">;
+
 /** An archived agent without an account, from its records. */
 export interface DroppedAccount {
   /** Ledger revision before the records were read. They are outdated if an account was dropped since that revision. */
@@ -180,6 +183,8 @@ export interface DroppedAccount {
   readonly spentMc: number;
   /** Newest day on which anything is counted. */
   readonly day: Usage["day"];
+  /** Amounts in the windows of the ledger's answer. */
+  readonly windows: Usage["windows"];
   /** Number of its payments, all closed. */
   readonly closed: number;
   /** Account revision that the records show. */
@@ -263,8 +268,15 @@ export type LedgerReply<P extends StoredPayment = StoredPayment> =
     }
   /** The payment is not open here: its final state is in the records. */
   | { readonly kind: "not_open" }
-  /** The account was dropped at this revision of the ledger: read its records, then submit again. */
-  | { readonly kind: "account_dropped"; readonly revision: number }
+  /**
+   * The account was dropped at this revision of the ledger: read its records, with the amounts in these windows, then
+   * submit again.
+   */
+  | {
+      readonly kind: "account_dropped";
+      readonly revision: number;
+      readonly windows: DroppedWindows;
+    }
   /** Answer to a network's request. `refusal` is null if granted, `payment` null if none is open. */
   | {
       readonly kind: "authorization";

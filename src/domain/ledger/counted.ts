@@ -25,7 +25,7 @@ export const countedSince = (payment: WindowedPayment, since: number): number =>
   sumSince(partsOf(payment), since);
 
 /** Returns a payment's amount in each window. */
-export function countedInEach(payment: WindowedPayment, { starts }: WindowBounds): PerPeriod {
+export function countedInEach(payment: WindowedPayment, { starts }: Pick<WindowBounds, "starts">): PerPeriod {
   const parts = partsOf(payment);
   return starts.map((start) => sumSince(parts, start));
 }
@@ -41,6 +41,13 @@ export function addedInEach(
   const had = countedInEach(before, bounds);
   return has.map((mc, place) => mc - (had[place] ?? 0));
 }
+
+/**
+ * Whether a change of a booked payment adds to no day and no window. The part that counts with the payment itself rises
+ * only with its total.
+ */
+export const addsNothing = (before: MoneyHolder, after: WindowedPayment): boolean =>
+  totalOf(moneyOf(after)) <= totalOf(moneyOf(before)) && partsOf(after).length === 1;
 
 type Parts = readonly { readonly at: number; readonly mc: number }[];
 

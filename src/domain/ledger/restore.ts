@@ -1,4 +1,5 @@
 import { type Calendar, type WindowBounds, windowBounds } from "./calendar.ts";
+import type { DroppedAccount, DroppedWindows } from "./commands.ts";
 import { moneyOf, type MoneyHolder, type Payment, type StoredPayment, withoutTexts } from "./payment.ts";
 import type { BudgetPolicy } from "./policy.ts";
 import { countPayment, emptyUsage, HISTORY_MS, type Usage, utcDate } from "./usage.ts";
@@ -17,7 +18,7 @@ import {
   type Totals,
 } from "./state.ts";
 import { levelsBytes, weightOf } from "./weight.ts";
-import { countedOn, countedSince, windowAtOf } from "./counted.ts";
+import { countedInEach, countedOn, countedSince, windowAtOf } from "./counted.ts";
 import { fullMinute, NO_WINDOWS, plusEach, type Windows } from "./windows.ts";
 
 /** Restores a lost ledger from its records. */
@@ -287,8 +288,30 @@ function newestDay(passed: readonly CountedPayment[]): Usage["day"] {
   return day;
 }
 
+/** Amounts of an archived agent, all of its payments closed. */
+type ClosedAmounts = Pick<DroppedAccount, "closed" | "day" | "spentMc" | "windows">;
+
+export const noAmounts = ({ at, starts }: DroppedWindows): ClosedAmounts => ({
+  spentMc: 0,
+  day: { date: "", amountMc: 0, count: 0 },
+  windows: { at: fullMinute(at), mc: starts.map(() => 0) },
+  closed: 0,
+});
+
+/** Returns the amounts with those of one more payment. */
+export const plusPayment = (
+  { closed, day, spentMc, windows }: ClosedAmounts,
+  payment: MoneyHolder & Pick<Payment, "createdAt" | "day" | "windowAt">,
+  bounds: DroppedWindows,
+): ClosedAmounts => ({
+  spentMc: spentMc + moneyOf(payment).spentMc,
+  day: dayWith(day, payment),
+  windows: plusEach(windows, countedInEach(payment, bounds)),
+  closed: closed + 1,
+});
+
 /** Returns the newest day on which anything counts, including one more payment, with the amounts on it. */
-export function dayWith(day: Usage["day"], payment: MoneyHolder & Pick<Payment, "day">): Usage["day"] {
+function dayWith(day: Usage["day"], payment: MoneyHolder & Pick<Payment, "day">): Usage["day"] {
   const days = [payment.day, ...(payment.books?.bookings ?? []).map((booking) => booking.day)];
   const date = days.reduce((newest, each) => (each > newest ? each : newest), day.date);
   const before = date === day.date ? day.amountMc : 0;

@@ -139,6 +139,7 @@ const isDropped = isRecord<DroppedAccount>({
   policyVersion: isCount,
   spentMc: isCount,
   day: isRecord<DroppedAccount["day"]>({ date: isShort, amountMc: isCount, count: isCount }),
+  windows: isRecord<DroppedAccount["windows"]>({ at: isTime, mc: isArrayOf(isCount, PERIODS.length) }),
   closed: isCount,
   revision: isCount,
 });

@@ -23,6 +23,7 @@ import { PocketKeys } from "../pocket/pocket-keys.ts";
 import type { Pockets } from "../pocket/pocket.ts";
 import { PocketRecords } from "../pocket/reservations.ts";
 import { TokenDomains } from "../pocket/token-domain.ts";
+import { atIntervals, treasuryDeposits, WalletDeposits } from "./deposits.ts";
 import { Fundings } from "./fundings.ts";
 import { WalletLimits } from "./limits.ts";
 import { type TargetDependencies, WalletTargets } from "./targets.ts";
@@ -75,6 +76,10 @@ export interface Wallets {
   /** The organizations' treasuries: the only source for every reader and payer. */
   readonly treasuries: Treasuries;
   readonly deposits: DepositWatch;
+  /** Watches what others than the service send to agents' wallets, such as merchants' refunds. */
+  readonly walletDeposits: DepositWatch;
+  /** Steps both watches: that of wallets seldom, since its cost grows with the number of agents. */
+  stepDeposits(): Promise<{ readonly isBehind: boolean }>;
   /** Records an audit anchor's root on the chain, once per root. */
   recordRoot(root: string): Promise<RootTransaction>;
   /** Deploys the wallets' factory if the chain has none. Returns its address, and whether it is there in time. */
@@ -217,15 +222,27 @@ export function createWallets(options: WalletsOptions): Wallets {
     audit: options.auditTarget,
     onWarning,
   });
-  const deposits = new DepositWatch({
+  const watching = {
     db,
     config,
     rpc,
     clock,
-    treasuries,
-    journal,
     beginsAt: sandbox === null ? "the newest final block" : "the first block",
+  } as const;
+  const deposits = new DepositWatch({ ...watching, recipients: treasuryDeposits(treasuries, journal) });
+  const walletDeposits = new DepositWatch({
+    ...watching,
+    recipients: new WalletDeposits({
+      db,
+      chain,
+      treasuries,
+      pockets,
+      journal,
+      isAgentGenuine: options.isAgentGenuine,
+      onWarning,
+    }),
   });
+  const stepWalletDeposits = atIntervals(walletDeposits);
   return {
     rail,
     pockets,
@@ -237,6 +254,12 @@ export function createWallets(options: WalletsOptions): Wallets {
     rpc,
     treasuries,
     deposits,
+    walletDeposits,
+    async stepDeposits() {
+      const ofTreasuries = await deposits.step();
+      const ofWallets = await stepWalletDeposits();
+      return { isBehind: ofTreasuries.isBehind || ofWallets.isBehind };
+    },
     newWallet: addressOf,
     defaultOwner,
     recordRoot: (root) => recordRoot({ outbox, config, broadcast, from: signer.address }, root),
@@ -250,7 +273,8 @@ export function createWallets(options: WalletsOptions): Wallets {
       return { address: factory.address, isDeployed: missing.length === 0 };
     },
     async start() {
-      await (sandbox?.prepare() ?? rpc.check()).catch((error: unknown) => {
+      const begun = (sandbox?.prepare() ?? rpc.check()).then(() => walletDeposits.begin());
+      await begun.catch((error: unknown) => {
         // Money sent to a sandbox's addresses on another chain would be lost.
         if (error instanceof WrongChain) throw error;
         onWarning("the chain is not ready yet", { error: error instanceof Error ? error.message : "" });

@@ -8,6 +8,8 @@ import {
   shownBreach,
   withBreaches,
 } from "../../../src/domain/ledger/books.ts";
+import { settle } from "../../../src/domain/ledger/payment.ts";
+import { noAmounts, plusPayment } from "../../../src/domain/ledger/restore.ts";
 import { mcOf } from "../../../src/domain/money.ts";
 import { DAY, MINUTE } from "../support/actor.ts";
 import { TestAccount } from "../support/account.ts";
@@ -101,6 +103,25 @@ describe("what a network reports", () => {
       "transaction.failed",
       "transaction.completed",
     ]);
+  });
+
+  it("of an agent that was archived and dropped exceeds the limits of the window it was paid in", () => {
+    const account = new TestAccount({ spendLimits: [{ period: "month", limitCents: 100 }] });
+    const record = settle(account.paid(80), { status: "settled" }, account.now);
+    const { transactionId, amountMc } = record.request;
+    account.archive();
+    const { agentId, policy, policyVersion, revision, teamId } = account.state;
+    account.judge({ kind: "confirm_records", records: [{ agentId, revision }] });
+    expect(account.ledger.accounts.size).to.equal(0);
+    // The next update of the ledger.
+    account.ledger.revision += 1;
+    const books = [{ ...capturedInFull(amountMc), capturedMc: mcOf(110) }];
+    const command = { kind: "book", transactionId, books, recordsCheckedThrough: 0, closed: record } as const;
+    const asked = account.as("account_dropped", account.do(command));
+    const known = { name: "Agent", policy, policyVersion, revision, teamId, asOfRevision: asked.revision };
+    const dropped = { ...known, ...plusPayment(noAmounts(asked.windows), record, asked.windows) };
+    const { payment: booked } = account.as("payment", account.do({ ...command, dropped }));
+    expect(booked.books?.breaches).to.deep.equal([{ level: "agent", limit: "month", overMc: mcOf(10) }]);
   });
 
   it("fires for each refund that one read tells apart, with the sums of then", () => {

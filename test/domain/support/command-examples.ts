@@ -187,6 +187,7 @@ export const ledgerExamples = (transactionId: string, { agentId, teamId } = prof
       policyVersion: 1,
       spentMc: 700_000,
       day: { date: "2026-05-13", amountMc: 700_000, count: 1 },
+      windows: { at: 1_778_630_400_000, mc: [0, 0, 700_000, 700_000, 700_000] },
       closed: 1,
       revision: 2,
     },

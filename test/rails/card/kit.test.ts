@@ -41,13 +41,12 @@ async function cardScene(): Promise<RailScene> {
     timesMade: ({ request }) =>
       ledger.countDocuments({ transactionId: request.transactionId, status: "captured" }),
     sources: { collections: collectionsOf(db), db, env: {}, pocketKeys: null, chainRpcUrl: null },
-    effects: EFFECTS.map(
-      (effect, number) =>
-        ({ request: { transactionId } }) =>
-          rail.apply(transactionId, number, effect),
-    ),
+    async play({ request: { transactionId } }, number) {
+      const effect = EFFECTS[number];
+      if (effect !== undefined) await rail.apply(transactionId, number, effect);
+    },
     close,
   };
 }
 
-railKit("card", cardScene);
+railKit("card", cardScene, { effects: EFFECTS.length });

@@ -127,7 +127,6 @@ async function purchaseScene(): Promise<RailScene> {
       pocketKeys: new PocketKeys(scene.pocketKey),
       chainRpcUrl: scene.config.rpcUrl,
     },
-    effects: [],
     settleSends: true,
     every: shortOrSoak(5, 1),
     async close() {
@@ -138,4 +137,4 @@ async function purchaseScene(): Promise<RailScene> {
   };
 }
 
-railKit("wallet", purchaseScene, "purchases from a pocket");
+railKit("wallet", purchaseScene, { by: "purchases from a pocket" });

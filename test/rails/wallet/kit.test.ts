@@ -43,7 +43,6 @@ async function walletScene(): Promise<RailScene> {
       env: { EVM_TOKEN_ADDRESS: scene.config.token },
       chainRpcUrl: scene.config.rpcUrl,
     },
-    effects: [],
     every: shortOrSoak(5, 1),
     close: () => scene.close(),
   };

@@ -111,7 +111,7 @@ export function withLifePoints(plain: EffectDependencies): EffectDependencies {
       },
       endOf: (transactionId) => projections.endOf(transactionId),
       paymentOf: (transactionId) => projections.paymentOf(transactionId),
-      closedAgent: (agentId) => projections.closedAgent(agentId),
+      closedAgent: (...of) => projections.closedAgent(...of),
       textsOf: (transactionId) => projections.textsOf(transactionId),
       async writeAgent(summary) {
         const { agentId, archivedAt, keyId } = summary;

@@ -61,7 +61,7 @@ export function withPaymentPoints(plain: EffectDependencies): EffectDependencies
       },
       endOf: (transactionId) => projections.endOf(transactionId),
       paymentOf: (transactionId) => projections.paymentOf(transactionId),
-      closedAgent: (agentId) => projections.closedAgent(agentId),
+      closedAgent: (...of) => projections.closedAgent(...of),
       textsOf: (transactionId) => projections.textsOf(transactionId),
       writeAgent: (summary) => projections.writeAgent(summary),
       async writeAccount(summary) {

@@ -30,6 +30,7 @@ export async function committedOf(db: Db, organizationId: string): Promise<Commi
     transactions: transactions.map(({ _id, ledgerState, ...rest }) => ({
       ...rest,
       id: _id,
+      to: rest.recipient,
       authorizations: recordedBooks(ledgerState)?.authorizations ?? [],
     })),
     approvals: approvals.map(({ _id, agentId, resolution, resolvedBy }) => ({

@@ -1,4 +1,5 @@
-import type { DroppedAccount } from "../../../../src/domain/ledger/commands.ts";
+import { fullMinute } from "../../../../src/domain/ledger/windows.ts";
+import type { DroppedAccount, DroppedWindows } from "../../../../src/domain/ledger/commands.ts";
 import { type Payment, type StoredPayment, withTexts } from "../../../../src/domain/ledger/payment.ts";
 import type { BudgetPolicy } from "../../../../src/domain/ledger/policy.ts";
 import {
@@ -30,10 +31,25 @@ export class BooksRecords {
       this.payments.set(transactionId, withTexts(payment, TEXTS));
   }
 
-  closedAgent({ agentId, teamId }: Owner, policy: BudgetPolicy): Omit<DroppedAccount, "asOfRevision"> {
+  closedAgent(
+    { agentId, teamId }: Owner,
+    policy: BudgetPolicy,
+    { at, starts }: DroppedWindows,
+  ): Omit<DroppedAccount, "asOfRevision"> {
     const { all, closed } = this.#of(agentId);
     const { day, spentMc } = all;
-    return { teamId, name: agentId, policy, policyVersion: 1, spentMc, day, closed, revision: 1_000 };
+    const windows = { at: fullMinute(at), mc: starts.map(all.amountSince) };
+    return {
+      teamId,
+      name: agentId,
+      policy,
+      policyVersion: 1,
+      spentMc,
+      day,
+      windows,
+      closed,
+      revision: 1_000,
+    };
   }
 
   /** What a lost ledger is made anew of. */

@@ -316,7 +316,8 @@ export class BooksRun {
         };
       case "account_dropped": {
         const policy = this.model.policies.get(payment.agentId) ?? POLICY;
-        const dropped = { ...this.#records.closedAgent(payment, policy), asOfRevision: reply.revision };
+        const { revision: asOfRevision, windows } = reply;
+        const dropped = { ...this.#records.closedAgent(payment, policy, windows), asOfRevision };
         return { kind: "submit", command: { ...command, ...this.#closed(payment), dropped } };
       }
       case "payment": {

@@ -32,7 +32,7 @@ const EVENTS: Readonly<Record<EventType, string>> = {
   "agent.resumed": "An agent is resumed",
   "agent.archived": "An agent is archived",
   "funding.deposited": "A deposit reaches the treasury",
-  "wallet.funded": "An agent's wallet gets money from the treasury",
+  "wallet.funded": "An agent's wallet gets money",
   "billing.payment_failed": "A subscription payment fails",
 };
 
