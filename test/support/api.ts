@@ -1,7 +1,7 @@
 import { randomInt, randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import { z } from "zod";
-import { noteSecretsChosen, noteSecretsGiven } from "./secrets.ts";
+import { expectNoCardData, noteSecretsChosen, noteSecretsGiven } from "./secrets.ts";
 import { agent, approval, madePayment, payment } from "../../src/contract/records.ts";
 
 export interface Answer {
@@ -18,6 +18,8 @@ export interface CallOptions {
 }
 
 const EVENTS = "text/event-stream";
+/** Documents of the contract, which have made-up keys. */
+const EXAMPLES = "/v1/openapi";
 
 /** All of it; of what has no end, what comes first. */
 async function textOf(response: Response): Promise<string> {
@@ -103,6 +105,7 @@ export class Api {
       ...(body === undefined ? {} : { body: typeof body === "string" ? body : JSON.stringify(body) }),
     });
     const text = await textOf(response);
+    if (!path.startsWith(EXAMPLES)) expectNoCardData(text);
     const parsed = parsedAs(response.headers.get("content-type"), text);
     noteSecretsChosen(body);
     noteSecretsGiven(parsed);
