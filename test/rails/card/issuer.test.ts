@@ -274,11 +274,10 @@ describe("cards of a connected issuer", function () {
   it("the check says what the network does with an approval, a refusal, and without an answer", async () => {
     const { token } = world;
     const check = async () => {
-      const { approved, isWorking, refused, unanswered } = await world.api.ok("checkCardIssuer", 200, {
-        token,
-      });
+      const checked = await world.api.ok("checkCardIssuer", 200, { token });
+      const { approved, isWorking, refused } = checked;
       const { connection } = await world.api.ok("listRails", 200, { token });
-      const isApproved = [approved, refused, unanswered].map((trial) => trial.isApproved);
+      const isApproved = [approved, refused, checked.unanswered].map((trial) => trial.isApproved);
       return { isWorking, isApproved, onTimeout: connection?.timeoutCheck?.isApproved ?? null, approved };
     };
     expect(await check()).to.deep.include({

@@ -71,6 +71,8 @@ async function cardScene(): Promise<RailScene> {
 const API_KEY = "rk_test_of_the_suite";
 const SHOP = { name: "SHOP", category: "book_stores", category_code: "5942", network_id: "1", country: "US" };
 
+const idOf = ({ request }: Pick<StoredPayment, "request">): string => request.transactionId;
+
 /** Payments on cards of an issuer, whose merchant charges each card in full once it is armed. */
 async function issuedScene(): Promise<RailScene> {
   const { close, db } = await testDatabase();
@@ -80,7 +82,6 @@ async function issuedScene(): Promise<RailScene> {
   network.configure({ lost: 1 });
   await rails.connect(profile.organizationId);
   const own = rails.open();
-  const idOf = ({ request }: Pick<StoredPayment, "request">): string => request.transactionId;
   const chargesOn = (cardId: string) =>
     network.store.all<Transaction>("issuing.transaction").filter(({ card }) => card === cardId);
 
