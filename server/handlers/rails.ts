@@ -9,7 +9,7 @@ import {
   type Trial,
 } from "../../src/payments/card-issuer.ts";
 import type { CardConnection, CardConnectionDocument } from "../../src/rails/card/connections.ts";
-import { CHECK_CENTS } from "../../src/rails/card/inbound.ts";
+import { CHECK_CENTS, UNANSWERED_CENTS } from "../../src/rails/card/inbound.ts";
 import type { OwnCard } from "../../src/rails/card/issued.ts";
 import { CHECK_PREFIX } from "../../src/rails/card/places.ts";
 import { railModesOf } from "../../src/rails/rails.ts";
@@ -51,7 +51,7 @@ const noted = ({ issuer, hasAuthorizationSecret, isTest, keyHint }: CardConnecti
 });
 
 export function railHandlers(dependencies: HandlerDependencies): RailHandlers {
-  const { baseUrl, cardConnections: connections, cards, collections, wallets } = dependencies;
+  const { baseUrl, cardConnections: connections, cards, clock, collections, wallets } = dependencies;
 
   const viewOf = ({ _id: id, ...record }: CardConnectionDocument) => ({
     id,
@@ -66,6 +66,7 @@ export function railHandlers(dependencies: HandlerDependencies): RailHandlers {
     lastRequestAt: record.lastRequestAt?.toISOString() ?? null,
     lastEventAt: record.lastEventAt?.toISOString() ?? null,
     readThrough: record.readThrough.toISOString(),
+    timeoutCheck: timeoutView(record.timeoutCheck),
     fault: record.fault,
   });
   const eventsUrl = (id: string): string => `${baseUrl}/v1/rails/${id}/events`;
@@ -192,9 +193,18 @@ export function railHandlers(dependencies: HandlerDependencies): RailHandlers {
         if (!approved.ok) return refused(approved.refusal);
         const declined = await reached(connection.issuer.tryAuthorization(cardRef, CHECK_CENTS + 1));
         if (!declined.ok) return refused(declined.refusal);
-        const isWorking = approved.value.isApproved && !declined.value.isApproved;
+        const unanswered = await reached(connection.issuer.tryAuthorization(cardRef, UNANSWERED_CENTS));
+        if (!unanswered.ok) return refused(unanswered.refusal);
+        const { isApproved, isTimedOut } = unanswered.value;
+        const timeoutCheck = isTimedOut ? { isApproved, checkedAt: clock() } : null;
+        await connections.note(connection, { timeoutCheck });
         return ok({
-          body: { isWorking, approved: trialView(approved.value), refused: trialView(declined.value) },
+          body: {
+            isWorking: approved.value.isApproved && !declined.value.isApproved && isTimedOut && !isApproved,
+            approved: trialView(approved.value),
+            refused: trialView(declined.value),
+            unanswered: unansweredView(unanswered.value),
+          },
         });
       } finally {
         await cards.close(transactionId, ordered);
@@ -235,6 +245,18 @@ export function railHandlers(dependencies: HandlerDependencies): RailHandlers {
 
 /** Selects the fields of the API; an adapter may return more. */
 const trialView = ({ isApproved, reason }: Trial) => ({ isApproved, reason });
+
+const unansweredView = (trial: Trial) =>
+  trial.isTimedOut
+    ? { isApproved: trial.isApproved, reason: trial.isApproved ? TIMEOUT_APPROVES : TIMEOUT_DECLINES }
+    : trialView(trial);
+
+const TIMEOUT_DECLINES = "The service did not answer, and the network declined.";
+const TIMEOUT_APPROVES =
+  "The service did not answer, and the network approved. Choose at the issuer that a time-out declines.";
+
+const timeoutView = (check: CardConnectionDocument["timeoutCheck"]) =>
+  check === null ? null : { isApproved: check.isApproved, checkedAt: check.checkedAt.toISOString() };
 
 async function balanceOf(issuer: CardIssuer): Promise<number | null> {
   try {

@@ -113,6 +113,8 @@ export interface CardIssuer {
 
 export interface Trial {
   readonly isApproved: boolean;
+  /** Whether the network decided by its own time-out setting, since no answer came in time. */
+  readonly isTimedOut: boolean;
   /** Reason in whole sentences, with a remedy if the service was not asked. */
   readonly reason: string;
 }

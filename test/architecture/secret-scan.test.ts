@@ -1,11 +1,14 @@
 import { randomBytes } from "node:crypto";
+import { once } from "node:events";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { createServer } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
 import { formatApiKey } from "../../src/domain/api-key.ts";
 import { cardDataOf } from "../../src/engines/card-network/card-data.ts";
 import { newWebhookSecret } from "../../src/webhooks/signature.ts";
+import { Api } from "../support/api.ts";
 import { scanForSecrets } from "../support/secrets.ts";
 
 const part = (length: number): string => randomBytes(length).toString("base64url").slice(0, length);
@@ -58,4 +61,28 @@ describe("the search for secrets finds what it looks for, so that finding nothin
       }
     });
   }
+
+  it("a call fails whose answer has a card's number or code, or an issuer's key", async () => {
+    const ephemeralKey = `ek_test_acct_1_${"0a".repeat(24)}`;
+    let served: object = {};
+    const server = createServer((_request, response) => {
+      response.setHeader("content-type", "application/json").end(JSON.stringify(served));
+    }).listen(0, "127.0.0.1");
+    await once(server, "listening");
+    const address = server.address();
+    const api = new Api(`http://127.0.0.1:${String(typeof address === "object" ? address?.port : "")}`);
+    const failureOf = async (answer: object): Promise<string | null> => {
+      served = answer;
+      return api.call("GET", "/v1/agents").then(
+        () => null,
+        (error: unknown) => String(error),
+      );
+    };
+    expect(await failureOf({ reason: `for ${CARD.number}` })).to.include("a card's number");
+    expect(await failureOf({ cvc: CARD.code })).to.include("a card's code");
+    expect(await failureOf({ fault: `Invalid key rk_test_${"A1b2".repeat(6)}` })).to.include("issuer's key");
+    expect(await failureOf({ other: ephemeralKey })).to.include("issuer's key");
+    expect(await failureOf({ card: { ephemeralKey } })).to.equal(null);
+    server.close();
+  });
 });

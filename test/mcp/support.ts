@@ -9,7 +9,7 @@ import { z } from "zod";
 import { derivedTools } from "../../server/mcp/tools.ts";
 import type { AgentTool, ManagementTool } from "../../src/contract/tool-names.ts";
 import { FOR_NOW, onceReachable, REPEAT_AFTER_MS } from "../support/api.ts";
-import { noteSecretsGiven } from "../support/secrets.ts";
+import { expectNoCardData, noteSecretsGiven } from "../support/secrets.ts";
 import { errorBody } from "../../src/contract/records.ts";
 import { operations } from "../../src/contract/registry.ts";
 import type { ErrorCode } from "../../src/domain/errors.ts";
@@ -77,6 +77,7 @@ export class McpCaller {
     const body = record.parse(result.structuredContent);
     expect(JSON.parse(text)).to.deep.equal(body);
     noteSecretsGiven(body);
+    expectNoCardData(text);
     const isError = result.isError === true;
     const tool = derivedTools.get(name);
     const schema = isError || tool === undefined ? errorBody.strict() : operations[tool.operationId].output;

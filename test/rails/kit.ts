@@ -30,9 +30,12 @@ export interface RailScene {
   /** Returns the number of times that a payment was made, by the rail's own books. */
   timesMade(payment: Payment): Promise<number>;
   /** Sources of the rail's reconciliation. */
-  readonly sources: Pick<RailSources, "chainRpcUrl" | "collections" | "db" | "env" | "pocketKeys">;
-  /** Plays the network's numbered effect on a settled payment; may be repeated. Only of a rail with a network. */
-  readonly play?: (payment: Payment, effect: number) => Promise<void>;
+  readonly sources: Pick<RailSources, "chainRpcUrl" | "collections" | "db" | "env" | "pocketKeys"> &
+    Partial<Pick<RailSources, "cardConnections">>;
+  /** Whether payments are made on an issuer's cards, whose books name merchants in the network's own words. */
+  readonly isOnCard?: boolean;
+  /** Effects of the rail's network on a settled payment, in order; each may be repeated. Only of a rail with a network. */
+  readonly effects?: readonly ((payment: Payment) => Promise<void>)[];
   /** `settle` also sends what was not sent yet, under the permission that it requests. */
   readonly settleSends?: true;
   /** A sender is stopped before each so-many-th step; 1 where it is left out. */
@@ -45,15 +48,20 @@ const [BEFORE, FENCE, AFTER] = [5, 6, 7];
 const STEPS_MAX = 200;
 
 /** A payment's record as the service writes it once the rail has settled it. */
-const entryOf = ({ request }: Payment, { agentId }: AgentProfile, sent: SendOutcome): PaymentEntry => ({
+const entryOf = (
+  { request }: Payment,
+  { isOnCard = false, profile }: RailScene,
+  sent: SendOutcome,
+  authorizations: readonly RailBooks[],
+): PaymentEntry => ({
   id: request.transactionId,
-  agentId,
+  agentId: profile.agentId,
   rail: request.rail,
   to: request.recipient,
   amountCents: usedCents(request.amountMc),
-  authorizations: [capturedInFull(request.amountMc)],
+  authorizations,
   status: "approved",
-  isOnCard: false,
+  isOnCard,
   hash: sent.status === "settled" ? (sent.onChain?.txHash ?? null) : null,
 });
 
@@ -77,7 +85,7 @@ export function railKit(
     let scene: RailScene;
     before(async () => {
       scene = await open();
-      expect(scene.rail.network === null, "a network's effects are played").to.equal(effects === 0);
+      expect(scene.effects ?? [], "a network's effects are played").to.have.lengthOf(effects);
     });
     after(() => scene.close());
 
@@ -95,6 +103,9 @@ export function railKit(
     const withhold = (payment: Payment) => scene.rail.withhold(scene.profile, payment);
 
     const query = (payment: Payment) => scene.rail.query(payment);
+    /** The newest state of the books on the payment's network; of a rail without one, as settled in full. */
+    const booksOf = async ({ request }: Payment): Promise<RailBooks> =>
+      (await scene.rail.network?.booksOf(request.transactionId))?.at(-1) ?? capturedInFull(request.amountMc);
 
     /** A payment of a process that is stopped before its n-th step while `stop` goes on; null: it has fewer steps. */
     async function stoppedAt(
@@ -217,16 +228,14 @@ export function railKit(
     if (effects > 0)
       it("its network's books, read in any order, twice or not at all, join to the newest", async () => {
         const payment = scene.payment();
-        const { network } = scene.rail;
         expect((await send(payment, BEFORE)).status).to.equal("settled");
-        const reads: RailBooks[] = [capturedInFull(payment.request.amountMc)];
-        for (let effect = 0; effect < effects; effect += 1) {
-          await scene.play?.(payment, effect);
-          await scene.play?.(payment, effect);
-          const read = await network?.booksOf(payment.request.transactionId);
-          reads.push(...(read ?? []).slice(-1));
+        const reads = [await booksOf(payment)];
+        for (const play of scene.effects ?? []) {
+          await play(payment);
+          await play(payment);
+          reads.push(await booksOf(payment));
         }
-        expect(reads).to.have.lengthOf(1 + effects);
+        expect(new Set(reads.map((read) => JSON.stringify(read))).size).to.equal(1 + effects);
         const newest = reads.at(-1) ?? capturedInFull(0);
         for (const one of reads)
           for (const other of reads)
@@ -244,11 +253,12 @@ export function railKit(
       const [made, unmade] = [scene.payment(), scene.payment()];
       const sent = await send(made, BEFORE);
       await scene.timesMade(made);
-      const entry = entryOf(made, scene.profile, sent);
+      const books = await booksOf(made);
+      const entry = entryOf(made, scene, sent, [books]);
       const { transactionId: id } = made.request;
       const differing = async (payments: readonly PaymentEntry[]) => {
         const paymentIds = new Set([id, ...payments.map((payment) => payment.id)]);
-        const sources = { ...scene.sources, cardConnections: null, organizationId, payments, paymentIds };
+        const sources = { cardConnections: null, ...scene.sources, organizationId, payments, paymentIds };
         const found = [];
         for (const reconciliation of reconciliations) {
           const own = await reconciliation.findings(sources);
@@ -261,12 +271,13 @@ export function railKit(
       };
       expect(await differing([entry]), "as it was made").to.equal(0);
       const cents = entry.amountCents + 1;
+      const authorizations = [{ ...books, authorizedMc: mcOf(cents), capturedMc: mcOf(cents) }];
       const planted: Readonly<Record<string, readonly PaymentEntry[]>> = {
         "a record that was lost": [],
-        "another amount": [{ ...entry, amountCents: cents, authorizations: [capturedInFull(mcOf(cents))] }],
-        "another recipient": [{ ...entry, to: "another" }],
+        "another amount": [{ ...entry, amountCents: cents, authorizations }],
+        ...(scene.isOnCard ? {} : { "another recipient": [{ ...entry, to: "another" }] }),
         "called failed": [{ ...entry, status: "failed", hash: null, authorizations: [] }],
-        "called paid": [entry, entryOf(unmade, scene.profile, sent)],
+        "called paid": [entry, entryOf(unmade, scene, sent, [books])],
       };
       for (const [what, payments] of Object.entries(planted))
         expect(await differing(payments), what).to.be.above(0);

@@ -78,6 +78,32 @@ const FORMS = {
   cardCode: { part: "cvc", form: /\bcvc\W{1,4}\d{3}\b/g },
 } as const;
 
+type Form = (typeof FORMS)[keyof typeof FORMS];
+
+const matchesIn =
+  (searched: Buffer | string, text: string) =>
+  ({ form, part }: Form): readonly string[] =>
+    searched.includes(part) ? (text.match(form) ?? []) : [];
+
+/** Data of cards and keys of their issuers, which no answer may carry either. */
+const cardLeaks = (matches: ReturnType<typeof matchesIn>): readonly string[] => [
+  ...matches(FORMS.issuerKey).map((key) => `a card issuer's key …${key.slice(-4)}`),
+  ...matches(FORMS.cardNumber)
+    .filter(hasCheckDigit)
+    .map((number) => `a card's number …${number.slice(-4)}`),
+  ...matches(FORMS.cardCode).map(() => "a card's code"),
+];
+
+/** The field of `viewCard` whose key shows a card to the browser that asked. */
+const EPHEMERAL_KEY = /"ephemeralKey":"[^"]*"/;
+
+/** Fails for an answer of the service that has a card's number or code, or an issuer's key. */
+export function expectNoCardData(answer: string): void {
+  const text = answer.replace(EPHEMERAL_KEY, "");
+  const leaks = cardLeaks(matchesIn(text, text));
+  if (leaks.length > 0) throw new Error(`an answer has ${leaks.join(", ")}`);
+}
+
 /** Looks through every file below a folder. */
 export async function scanForSecrets(
   folder: string,
@@ -133,8 +159,7 @@ function searchFor(secrets: ReadonlySet<string>, planted: readonly string[]) {
   const ofPlanted = new LiteralSearch(planted);
   return (bytes: Buffer) => {
     const text = bytes.toString("latin1");
-    const matches = ({ form, part }: (typeof FORMS)[keyof typeof FORMS]): readonly string[] =>
-      bytes.includes(part) ? (text.match(form) ?? []) : [];
+    const matches = matchesIn(bytes, text);
     return {
       leaks: [
         ...matches(FORMS.key)
@@ -143,11 +168,7 @@ function searchFor(secrets: ReadonlySet<string>, planted: readonly string[]) {
         ...matches(FORMS.jwt).map(() => "a session token"),
         ...matches(FORMS.refreshToken).map(() => "a refresh token"),
         ...matches(FORMS.webhookSecret).map((secret) => `a webhook's secret …${secret.slice(-4)}`),
-        ...matches(FORMS.issuerKey).map((key) => `a card issuer's key …${key.slice(-4)}`),
-        ...matches(FORMS.cardNumber)
-          .filter(hasCheckDigit)
-          .map((number) => `a card's number …${number.slice(-4)}`),
-        ...matches(FORMS.cardCode).map(() => "a card's code"),
+        ...cardLeaks(matches),
         ...others.in(bytes).map((secret) => `${kindOf(secret)} like ${secret.slice(0, 3)}…`),
       ],
       planted: ofPlanted.in(bytes),

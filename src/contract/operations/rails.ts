@@ -47,6 +47,14 @@ const connection = z
     readThrough: timestamp.meta({
       description: "The issuer's books have been read as far as that, whatever its events said.",
     }),
+    timeoutCheck: z
+      .strictObject({ isApproved: z.boolean(), checkedAt: timestamp })
+      .nullable()
+      .meta({
+        description:
+          "The network's own decision when the newest check left it without an answer, which should be a refusal. Null: no check has " +
+          "told.",
+      }),
     fault: z
       .string()
       .nullable()
@@ -118,8 +126,8 @@ const trial = z.strictObject({ isApproved: z.boolean(), reason: z.string() });
 export const checkCardIssuer = define({
   summary: "Check the card issuer",
   description:
-    "Runs two test authorizations through the network: one that the service approves, and one that it refuses. An account in live mode " +
-    "is refused, 422 `ISSUER_REFUSED`.",
+    "Runs three test authorizations through the network: one that the service approves, one that it refuses, and one that it leaves " +
+    "unanswered, which shows what a time-out does. An account in live mode is refused, 422 `ISSUER_REFUSED`.",
   tag: "Organization",
   access: person({ role: "owner", stepUp: true }),
   waitsFor: "receiver",
@@ -127,9 +135,10 @@ export const checkCardIssuer = define({
   http: { method: "post", path: "/v1/organization/rails/:cardIssuer/check", successStatus: 200 },
   params,
   output: z.strictObject({
-    isWorking: z.boolean().meta({ description: "Whether both ended as they should." }),
+    isWorking: z.boolean().meta({ description: "Whether all three ended as they should." }),
     approved: trial.meta({ description: "The one that should be approved." }),
     refused: trial.meta({ description: "The one that should be refused." }),
+    unanswered: trial.meta({ description: "The one without an answer, which should be refused." }),
   }),
   errors: ["NOT_FOUND", "ISSUER_REFUSED"],
 });

@@ -193,8 +193,13 @@ const isSame = (one: RailBooks, other: RailBooks): boolean =>
   one.disputedMc === other.disputedMc;
 
 /** Whether nothing is held or charged, as after a refused request or a card check of 0. */
-const isEmpty = ({ authorizedMc, capturedMc, creditedMc, disputedMc, recalledMc }: RailBooks): boolean =>
-  authorizedMc + capturedMc + creditedMc + recalledMc + disputedMc === 0;
+export const isEmpty = ({
+  authorizedMc,
+  capturedMc,
+  creditedMc,
+  disputedMc,
+  recalledMc,
+}: RailBooks): boolean => authorizedMc + capturedMc + creditedMc + recalledMc + disputedMc === 0;
 
 /**
  * Returns the books with the reports merged in, and without clearances that the reports show or that have expired; the

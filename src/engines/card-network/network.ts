@@ -322,7 +322,10 @@ export class CardNetwork {
   }
 
   #asked(pending: Authorization): Promise<Decision> {
-    return this.#dependencies.ask(this.#event("issuing_authorization.request", pending), this.settings);
+    const { settings } = this;
+    const { request_history: _history, ...unnumbered } = pending;
+    const shown = settings.numbersRequests ? pending : unnumbered;
+    return this.#dependencies.ask(this.#event("issuing_authorization.request", shown), settings);
   }
 
   #open(id: string): Authorization {

@@ -362,7 +362,7 @@ function configure({ fields, network }: Call) {
   const changed = numbers.flatMap((name) =>
     found[name] === undefined ? [] : [[name, Number(found[name])] as const],
   );
-  const { amountFalls, authorizationSecret, authorizationUrl, standsIn } = found;
+  const { amountFalls, authorizationSecret, authorizationUrl, numbersRequests, standsIn } = found;
   return network.configure({
     ...Object.fromEntries(changed),
     authorizationUrl:
@@ -374,6 +374,7 @@ function configure({ fields, network }: Call) {
     authorizationSecret: authorizationSecret ?? settings.authorizationSecret,
     standsIn: standsIn === undefined ? settings.standsIn : standsIn === "approve" ? "approve" : "decline",
     amountFalls: amountFalls === undefined ? settings.amountFalls : amountFalls === "true",
+    numbersRequests: numbersRequests === undefined ? settings.numbersRequests : numbersRequests === "true",
   });
 }
 

@@ -9,6 +9,7 @@ export const DEFAULT_SETTINGS: Settings = {
   answerTimeoutMs: 2_000,
   standsIn: "decline",
   amountFalls: true,
+  numbersRequests: true,
   isLive: false,
   fundedCents: 100_000_000,
   lost: 0,

@@ -150,6 +150,8 @@ export interface Settings extends Stored {
   readonly lost: number;
   readonly doubled: number;
   readonly delayMaxMs: number;
+  /** Whether requests show which of their authorization they are: Stripe's do by their history, Lithic's do not. */
+  readonly numbersRequests: boolean;
   /** Shares of requests whose answer is lost, and of requests sent twice. */
   readonly answersLost: number;
   readonly requestsDoubled: number;

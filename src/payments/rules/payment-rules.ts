@@ -104,9 +104,13 @@ export class PaymentRulings {
     return { rules: paymentRules(enabled, comparedPayment(payment), findings), ...restricted };
   }
 
-  /** Judges a held payment by the current restrictions. */
-  async restrictionsOn(profile: AgentProfile, payment: Payment): Promise<Restricted> {
-    return restrictedBy(await this.#inForce(profile), payment);
+  /** Judges a payment by the current restrictions, also by further names of its recipient. */
+  async restrictionsOn(
+    profile: AgentProfile,
+    payment: Payment,
+    furtherNames: readonly string[] = [],
+  ): Promise<Restricted> {
+    return restrictedBy(await this.#inForce(profile), payment, furtherNames);
   }
 
   /** Lists of categories over a card that is made for an agent. They are read anew, since the card keeps them. */
@@ -189,12 +193,14 @@ const restrictionsIn = ({ agent, project, team }: InForce) => ({
   project: project?.restrictions,
 });
 
-function restrictedBy(inForce: InForce, payment: Payment): Restricted {
+function restrictedBy(inForce: InForce, payment: Payment, furtherNames: readonly string[] = []): Restricted {
   const { agent, project, team } = inForce;
   if (project === undefined && team === undefined && agent === undefined) return { versions: undefined };
   const versions = { project: versionOf(project), team: versionOf(team), agent: versionOf(agent) };
   const levels = restrictionsIn(inForce);
   if (Object.values(levels).every((level) => level === undefined)) return { versions };
-  const forbidden = forbiddenBy(levels, comparedPayment(payment));
+  const compared = comparedPayment(payment);
+  const shopNames = [...compared.shopNames, ...furtherNames.map(comparedName)];
+  const forbidden = forbiddenBy(levels, { ...compared, shopNames });
   return forbidden === null ? { versions } : { forbidden, versions };
 }

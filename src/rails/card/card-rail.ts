@@ -1,4 +1,4 @@
-import type { RailBooks } from "../../domain/ledger/books.ts";
+import { isEmpty, type RailBooks } from "../../domain/ledger/books.ts";
 import type { Payment, RailOutcome, StoredPayment } from "../../domain/ledger/payment.ts";
 import type { AgentProfile } from "../../domain/agent/state.ts";
 import type {
@@ -49,8 +49,9 @@ export class CardRail implements RailPort, RailNetwork {
       if (outcome.status !== "fenced") return outcome;
     }
     const card = await this.#cards.of(transactionId);
-    if (card !== null) return this.#cards.armed(ordered, card, !isNew);
-    return (await this.#sandbox.query(payment)) ?? { status: "fenced" };
+    if (card === null) return (await this.#sandbox.query(payment)) ?? { status: "fenced" };
+    const outcome = await this.#cards.armed(ordered, card, !isNew);
+    return outcome.status === "withheld" ? ((await this.query(payment)) ?? outcome) : outcome;
   }
 
   /** Whether this call has ordered it. */
@@ -61,14 +62,19 @@ export class CardRail implements RailPort, RailNetwork {
 
   async query(payment: StoredPayment): Promise<RailOutcome | null> {
     const card = await this.#cards.of(payment.request.transactionId);
-    return card === null ? this.#sandbox.query(payment) : issuedOutcome(card);
+    if (card === null) return this.#sandbox.query(payment);
+    const outcome = issuedOutcome(card);
+    if (outcome?.status !== "withheld") return outcome;
+    // The card may have been used before it was closed.
+    const books = await this.#cards.booksOf(card);
+    return books.every(isEmpty) ? outcome : { status: "charged", books };
   }
 
   settle(_profile: AgentProfile, payment: Payment): Promise<RailOutcome | null> {
     return this.query(payment);
   }
 
-  /** Withdraws a payment. If a card was used before it was closed, the outcome is its books. */
+  /** Withdraws a payment. */
   async withhold(profile: AgentProfile, payment: Payment): Promise<RailOutcome> {
     const { transactionId } = payment.request;
     if ((await this.#cards.of(transactionId)) === null) {
@@ -78,10 +84,7 @@ export class CardRail implements RailPort, RailNetwork {
     }
     if ((await this.#cards.of(transactionId)) === null) return this.#sandbox.withhold(profile, payment);
     await this.#cards.close(transactionId, orderedFor(profile, payment));
-    const books = await this.booksOf(transactionId);
-    if (books.length > 0) return { status: "charged", books };
-    const card = await this.#cards.of(transactionId);
-    return (card === null ? null : issuedOutcome(card)) ?? { status: "withheld" };
+    return (await this.query(payment)) ?? { status: "withheld" };
   }
 
   /**

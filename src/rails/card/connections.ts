@@ -34,10 +34,17 @@ export interface CardConnectionDocument extends Document {
   readThrough: Date;
   lastEventAt: Date | null;
   lastRequestAt: Date | null;
+  /** The network's own decision when a check last left it without an answer; null if no check has told. */
+  timeoutCheck: TimeoutCheck | null;
   /** Why the issuer's books could not be read last time; null if they could. */
   fault: string | null;
   /** Whether it is being disconnected: no card is made any more. */
   isEnding: boolean;
+}
+
+interface TimeoutCheck {
+  readonly isApproved: boolean;
+  readonly checkedAt: Date;
 }
 
 export interface CardConnection {
@@ -183,7 +190,8 @@ export class CardConnections {
       fault: null,
       isEnding: false,
     };
-    const first = { issuer, createdAt: now, readThrough: now, lastEventAt: null, lastRequestAt: null };
+    const unseen = { lastEventAt: null, lastRequestAt: null, timeoutCheck: null };
+    const first = { issuer, createdAt: now, readThrough: now, ...unseen };
     try {
       await this.#connections.updateOne(
         { _id: id, organizationId },
@@ -216,7 +224,9 @@ export class CardConnections {
 
   async note(
     { id }: CardConnection,
-    seen: Partial<Pick<CardConnectionDocument, "fault" | "lastEventAt" | "lastRequestAt" | "readThrough">>,
+    seen: Partial<
+      Pick<CardConnectionDocument, "fault" | "lastEventAt" | "lastRequestAt" | "readThrough" | "timeoutCheck">
+    >,
   ): Promise<void> {
     await this.#connections.updateOne({ _id: id }, { $set: seen });
   }

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import { LRUCache } from "lru-cache";
 import type { Refusal } from "../../domain/errors.ts";
 import type { AuthorizationRefusal } from "../../domain/ledger/books.ts";
@@ -88,6 +89,10 @@ const AUTHORIZATION_CHARACTERS_MAX = 100;
 
 /** Maximum amount of a check's authorization that is approved. */
 export const CHECK_CENTS = 100;
+/** Amount of the authorization by which a check finds out what the network does without an answer. */
+export const UNANSWERED_CENTS = CHECK_CENTS + 2;
+/** Delay of that authorization's answer; longer than networks wait, which is up to 6 seconds. */
+const UNANSWERED_MS = 7_000;
 
 /** Why a network's request is declined: by the ledger, or because the ledger could not be asked. */
 type Decline = AuthorizationRefusal | "UNAVAILABLE" | "RATE_LIMITED";
@@ -147,6 +152,8 @@ export class CardMessages {
         return "UNAVAILABLE";
       })
       .finally(() => (this.#deciding -= 1));
+    if (refusal === "ABOVE_PAYMENT" && (await this.#isLeftUnanswered(connection, message, left)))
+      await sleep(UNANSWERED_MS, undefined, { ref: false });
     return { kind: "answered", answer: connection.issuer.answer(message, refusal) };
   }
 
@@ -231,6 +238,18 @@ export class CardMessages {
     }
   }
 
+  /** Whether a declined request is the one of a connection check that the network must decide by itself. */
+  async #isLeftUnanswered(
+    connection: CardConnection,
+    { amountMc, cardRef }: NetworkRequest,
+    left: (boundMs: number) => number,
+  ): Promise<boolean> {
+    if (amountMc !== mcOf(UNANSWERED_CENTS)) return false;
+    const reading = this.#dependencies.cards.byRef(connection, cardRef);
+    const card = await withTimeout(left(ANSWER_TIMEOUT_MS), reading).catch(() => null);
+    return card !== null && isCheck(card);
+  }
+
   async #judged(
     profile: AgentProfile,
     { request: paid }: Payment,
@@ -242,8 +261,9 @@ export class CardMessages {
     const answerBy = arrivedAt.getTime() + GRANT_CUTOFF_MS;
     const options = { texts: paid, isAwaited: () => clock().getTime() <= answerBy };
     const asked = { ...paid, merchantCategory: merchant.category ?? paid.merchantCategory };
+    const name = shownName(merchant.name);
     for (let judged = 0; judged < JUDGED_MAX; judged += 1) {
-      const { forbidden, versions } = await rulings.restrictionsOn(profile, asked);
+      const { forbidden, versions } = await rulings.restrictionsOn(profile, asked, [name]);
       const command = {
         kind: "authorize",
         agentId,
@@ -251,7 +271,7 @@ export class CardMessages {
         authorization,
         position,
         amountMc,
-        merchant: shownName(merchant.name),
+        merchant: name,
         answerBy,
         ...(forbidden === undefined ? {} : { forbidden }),
         ...(versions === undefined ? {} : { rulesVersions: versions }),

@@ -51,6 +51,10 @@ async function compared(
     const books = cardRef === null ? [] : await connection.issuer.booksOf(cardRef);
     return compareIssued(transactionId, byId.get(transactionId) ?? null, books);
   });
+  const ordered = new Set(cards.map(({ transactionId }) => transactionId));
+  const withoutCard = payments
+    .filter(({ id, isOnCard }) => isOnCard && isAsked(id) && !ordered.has(id))
+    .flatMap((payment) => compareIssued(payment.id, payment, []));
   const known = new Set(cards.map(({ cardRef }) => cardRef));
   const strange = new Set<string>();
   for await (const { cardRef } of connection.issuer.changedSince(connection.record.createdAt))
@@ -62,7 +66,7 @@ async function compared(
       ? []
       : [{ id: cardRef, what, expected: "nothing", found: booksText(books), mayBeInFlight: false }];
   });
-  return [...ofCards, ...ofStrangers].flat();
+  return [...ofCards, ...ofStrangers, withoutCard].flat();
 }
 
 const booksIsEmpty = (books: readonly RailBooks[]): boolean =>

@@ -68,6 +68,9 @@ export const stripeIssuer = ({ baseUrl, elements, fetch, name }: StripeOptions):
 
 const DAY_MS = 86_400_000;
 
+/** Stripe's reason of a decision that it made by the account's time-out setting. */
+const TIMED_OUT = "webhook_timeout";
+
 class StripeIssuer implements CardIssuer {
   readonly #account: IssuerAccount;
   readonly #client: StripeClient;
@@ -175,9 +178,10 @@ class StripeIssuer implements CardIssuer {
     );
     if (!tried.ok) return tried;
     const { approved, request_history } = tried.value;
+    const reason = request_history.at(-1)?.reason ?? "";
     return {
       ok: true,
-      value: { isApproved: approved, reason: trialWords(request_history.at(-1)?.reason ?? "") },
+      value: { isApproved: approved, isTimedOut: reason === TIMED_OUT, reason: trialWords(reason) },
     };
   }
 

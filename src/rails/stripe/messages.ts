@@ -33,6 +33,10 @@ export const CARD_KEY = "card";
 
 /** Parts of events' objects. A schema is compiled when it is first used, so it is made once. */
 const ofCard = transactionObject.pick({ card: true });
+/** Without a history, a request does not show which of its authorization it is. */
+const requestObject = authorizationObject.extend({
+  request_history: authorizationObject.shape.request_history.optional(),
+});
 const withMetadata = disputeObject.pick({ metadata: true });
 
 export interface MessageReader {
@@ -84,14 +88,14 @@ export function incomingFrom(value: unknown, accountId: string | null): Incoming
 }
 
 function requestIn(value: unknown): Incoming {
-  const { data } = authorizationObject.safeParse(value);
+  const { data } = requestObject.safeParse(value);
   if (data === undefined || data.pending_request === null) return { kind: "other" };
   const { card, id, merchant_data: merchant, pending_request: asked, request_history } = data;
   return {
     kind: "request",
     cardRef: card,
     authorization: id,
-    position: request_history.length,
+    position: request_history?.length ?? null,
     amountMc: mcOf(asked.amount),
     currency: asked.currency.toUpperCase(),
     merchant: {

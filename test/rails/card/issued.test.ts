@@ -1,28 +1,19 @@
 import { expect } from "chai";
 import type { Db } from "mongodb";
 import { REPORTS_MAX } from "../../../src/domain/ledger/books.ts";
-import type { Payment, RailOutcome } from "../../../src/domain/ledger/payment.ts";
+import type { Payment } from "../../../src/domain/ledger/payment.ts";
 import type { CardNetwork } from "../../../src/engines/card-network/network.ts";
-import type { Card } from "../../../src/engines/card-network/shapes.ts";
 import { isReports } from "../../../src/messages/guards/payment.ts";
-import { CardRail } from "../../../src/rails/card/card-rail.ts";
-import { CardConnections, IssuerUnusable } from "../../../src/rails/card/connections.ts";
-import { IssuedCards } from "../../../src/rails/card/issued.ts";
+import { IssuerUnusable } from "../../../src/rails/card/connections.ts";
 import { CHECK_PREFIX, type IssuedDocument, placeOf } from "../../../src/rails/card/places.ts";
-import { CardSandbox } from "../../../src/rails/card/rail.ts";
-import { MasterKey } from "../../../src/secrets/master-key.ts";
-import { Sealer } from "../../../src/secrets/sealer.ts";
 import { COLLECTIONS } from "../../../src/store/documents.ts";
 import { newPayment } from "../../chain/support.ts";
-import { TEST_ACCESS_PROOFS } from "../../support/access-proofs.ts";
-import { issuersAt, testCardNetwork } from "../../support/card-network.ts";
 import { testDatabase } from "../../support/mongo.ts";
-import { TEST_MASTER_KEY } from "../../support/payloads.ts";
-import { Steps, steppedDb } from "../steps.ts";
+import { type IssuedRail, type IssuedRails, issuedRails } from "./issued-rail.ts";
 
 const profile = { organizationId: "org", projectId: "p", teamId: "t", agentId: "a", name: "Agent" };
 const API_KEY = "rk_test_of_steps";
-const [BEFORE, FENCE, AFTER] = [5, 6, 7];
+const PERMIT = 5;
 const MERCHANT = {
   name: "SHOP",
   category: "book_stores",
@@ -42,45 +33,23 @@ const payment = (): Payment => {
 };
 const idOf = ({ request }: Payment): string => request.transactionId;
 
-/** The card rail as a process has it. */
-interface Process {
-  readonly cards: IssuedCards;
-  readonly connections: CardConnections;
-  readonly rail: CardRail;
-}
-
-/** Nothing is restricted. */
-const rulings = { categoriesOver: () => Promise.resolve({ only: null, never: [] }) };
-
 describe("the card rail with a connected issuer", function () {
   this.timeout(120_000);
   let db: Db;
   let close: () => Promise<void>;
   let network: CardNetwork;
-  let open: (on?: Db) => Process;
-  let process: Process;
+  let rails: IssuedRails;
+  let process: IssuedRail;
 
   before(async () => {
     ({ close, db } = await testDatabase());
-    const running = await testCardNetwork();
-    ({ network } = running.accountOf(API_KEY));
-    const kinds = issuersAt(running);
-    const sealer = new Sealer(MasterKey.parse(TEST_MASTER_KEY, "a test"));
-    open = (on = db) => {
-      const connections = new CardConnections({ db: on, sealer, kinds, clock });
-      const accessProofs = TEST_ACCESS_PROOFS;
-      const cards = new IssuedCards({ db: on, clock, accessProofs, connections, readySeconds: 60 });
-      const sandbox = new CardSandbox(on, clock, { begin: () => Promise.resolve() });
-      return { cards, connections, rail: new CardRail({ cards, connections, rulings, sandbox }) };
-    };
-    process = open();
+    rails = await issuedRails(db, API_KEY, clock);
+    ({ network } = rails);
+    process = rails.open();
   });
   after(() => close());
 
-  const cardsOf = (made: Payment): readonly Card[] =>
-    network.store.all<Card>("issuing.card").filter(({ metadata }) => metadata["transaction"] === idOf(made));
-  const activeCards = (made: Payment): number =>
-    cardsOf(made).filter(({ status }) => status === "active").length;
+  const cardsOf = (made: Payment) => rails.cardsOf(idOf(made));
   const changed = async (): Promise<string[]> => {
     const ids: string[] = [];
     for await (const feed of process.rail.feeds()) for await (const page of feed) ids.push(...page);
@@ -99,101 +68,17 @@ describe("the card rail with a connected issuer", function () {
 
   it("a payment that began in the sandbox stays there when an issuer is connected", async () => {
     const early = payment();
-    expect((await process.rail.send(profile, early, BEFORE)).status).to.equal("settled");
-    const account = { apiKey: API_KEY, publishableKey: null, authorizationSecret: null, made: null };
-    const kind = process.connections.kindOf("stripe");
-    const given = {
-      connectionId: process.connections.newId(),
-      organizationName: "Org",
-      eventsUrl: "http://127.0.0.1:1/",
-      authorizationUrl: "http://127.0.0.1:1/",
-    };
-    const setUp = await kind?.open(account).setUp(given);
-    if (setUp?.ok !== true) throw new Error("it was not set up");
-    const { connectionId } = given;
-    await process.connections.put(connectionId, profile.organizationId, "stripe", {
-      ...account,
-      made: setUp.value,
-    });
-    expect((await process.rail.send(profile, early, BEFORE)).status).to.equal("settled");
+    expect((await process.rail.send(profile, early, PERMIT)).status).to.equal("settled");
+    await rails.connect(profile.organizationId);
+    process = rails.open();
+    expect((await process.rail.send(profile, early, PERMIT)).status).to.equal("settled");
     expect(cardsOf(early)).to.deep.equal([]);
-    expect((await process.rail.send(profile, payment(), BEFORE)).status).to.equal("armed");
-  });
-
-  /** Stops a process before each of its steps in turn, while something else happens. */
-  async function stoppedAtEach(
-    stop: (made: Payment) => Promise<unknown>,
-    check: (
-      made: Payment,
-      outcome: RailOutcome | { status: "fenced" },
-      what: string,
-      isStopped: boolean,
-    ) => Promise<void>,
-  ): Promise<void> {
-    for (let step = 1; ; step += 1) {
-      const steps = new Steps(step);
-      const made = payment();
-      const sending = open(steppedDb(db, steps)).rail.send(profile, made, BEFORE);
-      const isStopped = await Promise.race([steps.stopped.then(() => true), sending.then(() => false)]);
-      if (isStopped) await stop(made);
-      steps.goOn();
-      await check(made, await sending, `stopped before step ${String(step)}`, isStopped);
-      if (!isStopped) return (expect(step).to.be.above(3), undefined);
-    }
-  }
-
-  it("killed between any two steps, or its answer lost: sent again by others, there is one card", () =>
-    stoppedAtEach(
-      async (made) => {
-        const sent = await Promise.all([1, 2].map(() => process.rail.send(profile, made, BEFORE)));
-        expect(sent.map(({ status }) => status)).to.deep.equal(["armed", "armed"]);
-      },
-      async (made, outcome, what) => {
-        expect(outcome, what).to.deep.equal(await process.rail.query(made));
-        expect(cardsOf(made), what).to.have.lengthOf(1);
-      },
-    ));
-
-  it("no card is ordered after a fence's answer, and one once it may be again", () => {
-    const ordered = new Set<string>();
-    return stoppedAtEach(
-      async (made) => {
-        await process.rail.fence([{ transactionId: idOf(made), fence: FENCE }]);
-        if ((await process.cards.of(idOf(made))) !== null) ordered.add(idOf(made));
-      },
-      async (made, outcome, what, isStopped) => {
-        const isMade = !isStopped || ordered.has(idOf(made));
-        expect(outcome.status, what).to.equal(isMade ? "armed" : "fenced");
-        expect((await process.rail.send(profile, made, AFTER)).status, what).to.equal("armed");
-        expect(cardsOf(made), what).to.have.lengthOf(1);
-      },
-    );
-  });
-
-  it("withdrawn between any two steps, it has no card that can be used", () =>
-    stoppedAtEach(
-      async (made) => {
-        expect((await process.rail.withhold(profile, made)).status).to.equal("withheld");
-        expect(activeCards(made)).to.equal(0);
-      },
-      async (made, outcome, what) => {
-        if (outcome.status === "armed")
-          expect((await process.rail.withhold(profile, made)).status).to.equal("withheld");
-        expect(activeCards(made), what).to.equal(0);
-        expect((await process.rail.send(profile, made, AFTER)).status, what).to.equal("withheld");
-      },
-    ));
-
-  it("a card that was used before it is withdrawn is answered with its books", async () => {
-    const made = payment();
-    await process.rail.send(profile, made, BEFORE);
-    await network.authorize(cardsOf(made)[0]?.id ?? "", 1_000, MERCHANT);
-    expect((await process.rail.withhold(profile, made)).status).to.equal("charged");
+    expect((await process.rail.send(profile, payment(), PERMIT)).status).to.equal("armed");
   });
 
   it("a day of events that were lost, and a yes that no books show, are read later", async () => {
     const [used, asked] = [payment(), payment()];
-    for (const made of [used, asked]) await process.rail.send(profile, made, BEFORE);
+    for (const made of [used, asked]) await process.rail.send(profile, made, PERMIT);
     network.configure({ lost: 1 });
     await network.authorize(cardsOf(used)[0]?.id ?? "", 1_000, MERCHANT);
     network.configure({ lost: 0 });
@@ -212,7 +97,7 @@ describe("the card rail with a connected issuer", function () {
 
   it("a payment kept as not booked is read again until it is, and not after", async () => {
     const made = payment();
-    await process.rail.send(profile, made, BEFORE);
+    await process.rail.send(profile, made, PERMIT);
     await process.rail.keepUnbooked(idOf(made));
     now = new Date(now.getTime() + 1);
     for await (const feed of process.rail.feeds())
@@ -235,7 +120,7 @@ describe("the card rail with a connected issuer", function () {
 
   it("a card whose end or categories only MongoDB has is used for no decision", async () => {
     const made = payment();
-    await process.rail.send(profile, made, BEFORE);
+    await process.rail.send(profile, made, PERMIT);
     const stored = db.collection<IssuedDocument>(COLLECTIONS.sandboxCardLedger);
     const _id = placeOf(idOf(made));
     const genuine = await stored.findOne({ _id });
@@ -251,7 +136,7 @@ describe("the card rail with a connected issuer", function () {
 
   it("a card tried over and over keeps books that a command takes, with all that was granted", async () => {
     const made = payment();
-    await process.rail.send(profile, made, BEFORE);
+    await process.rail.send(profile, made, PERMIT);
     const cardId = cardsOf(made)[0]?.id ?? "";
     network.configure({ lost: 1 });
     for (let tried = 0; tried < REPORTS_MAX; tried += 1) await network.authorize(cardId, 9_999, MERCHANT);
@@ -269,10 +154,10 @@ describe("the card rail with a connected issuer", function () {
     if (record === null) throw new Error("no connection");
     await process.connections.setEnding(record, true);
     const early = payment();
-    expect(await process.rail.send(profile, early, BEFORE)).to.include({ code: "CARD_NOT_ISSUED" });
+    expect(await process.rail.send(profile, early, PERMIT)).to.include({ code: "CARD_NOT_ISSUED" });
     expect(cardsOf(early)).to.deep.equal([]);
     await process.connections.setEnding(record, false);
-    expect((await process.rail.send(profile, payment(), BEFORE)).status).to.equal("armed");
+    expect((await process.rail.send(profile, payment(), PERMIT)).status).to.equal("armed");
   });
 
   it("a connection check's card is no payment that has changed", async () => {

@@ -62,7 +62,7 @@ describe("cards of a connected issuer", function () {
 
   afterEach(() => {
     silent = null;
-    network.configure({ answerTimeoutMs: 2_000 });
+    network.configure({ answerTimeoutMs: 2_000, standsIn: "decline", authorizationSecret: SECRET });
   });
 
   const connect = (body: object) => world.api.ok("connectCardIssuer", 200, { token: world.token, body });
@@ -145,13 +145,22 @@ describe("cards of a connected issuer", function () {
     expect(await refusalOf(cardOf(allowed.transaction.id).id, 500)).to.equal(null);
   });
 
-  it("a request of a merchant whose category is forbidden by now is declined", async () => {
-    const other = await world.agent();
-    const paid = await other.pay({ amountCents: 1_000 });
-    const body = restricting({ merchantCategories: { only: null, never: ["4121"], uncoded: "allow" } });
-    await world.api.ok("setAgentRestrictions", 200, { token: world.token, id: other.id, body });
-    expect(await refusalOf(cardOf(paid.transaction.id).id, 500)).to.equal("webhook_declined");
-  });
+  for (const [what, restrictions, refusal] of [
+    [
+      "category is forbidden",
+      { merchantCategories: { only: null, never: ["4121"], uncoded: "allow" } },
+      "webhook_declined",
+    ],
+    ["name is forbidden", { recipients: { only: null, never: ["Rocket Rides"] } }, "webhook_declined"],
+    ["agreed name is allowed", { recipients: { only: ["shop"], never: [] } }, null],
+  ] as const)
+    it(`a request of a merchant whose ${what} by now is ${refusal === null ? "granted" : "declined"}`, async () => {
+      const other = await world.agent();
+      const paid = await other.pay({ amountCents: 1_000 });
+      const body = restricting(restrictions);
+      await world.api.ok("setAgentRestrictions", 200, { token: world.token, id: other.id, body });
+      expect(await refusalOf(cardOf(paid.transaction.id).id, 500)).to.equal(refusal);
+    });
 
   it("a ledger that is silent declines in time", async () => {
     const { cardId } = await armed();
@@ -262,14 +271,30 @@ describe("cards of a connected issuer", function () {
     expect(await post(unknown)).to.equal(404);
   });
 
-  it("the check runs one approved and one refused authorization", async () => {
+  it("the check says what the network does with an approval, a refusal, and without an answer", async () => {
     const { token } = world;
-    expect(await world.api.ok("checkCardIssuer", 200, { token })).to.deep.include({ isWorking: true });
-    network.configure({ authorizationSecret: "whsec_another_secret" });
-    const { approved, isWorking } = await world.api.ok("checkCardIssuer", 200, { token });
-    network.configure({ authorizationSecret: SECRET });
-    expect(isWorking).to.equal(false);
-    expect(approved.reason).to.be.a("string").and.not.equal("");
+    const check = async () => {
+      const checked = await world.api.ok("checkCardIssuer", 200, { token });
+      const { approved, isWorking, refused } = checked;
+      const { connection } = await world.api.ok("listRails", 200, { token });
+      const isApproved = [approved, refused, checked.unanswered].map((trial) => trial.isApproved);
+      return { isWorking, isApproved, onTimeout: connection?.timeoutCheck?.isApproved ?? null, approved };
+    };
+    expect(await check()).to.deep.include({
+      isWorking: true,
+      isApproved: [true, false, false],
+      onTimeout: false,
+    });
+    network.configure({ standsIn: "approve" });
+    expect(await check()).to.deep.include({
+      isWorking: false,
+      isApproved: [true, false, true],
+      onTimeout: true,
+    });
+    network.configure({ standsIn: "decline", authorizationSecret: "whsec_another_secret" });
+    const unverified = await check();
+    expect(unverified).to.deep.include({ isWorking: false, onTimeout: null });
+    expect(unverified.approved.reason).to.include("signing secret");
   });
 
   it("its owner sees what is connected, and no answer or record has the key", async () => {

@@ -76,6 +76,8 @@ describe("Stripe's messages", () => {
       currency: "USD",
       merchant: { name: "Rocket Rides", category: "4121", networkId: "99", country: "US" },
     });
+    const { request_history: _history, ...unnumbered } = authorization;
+    expect(read(eventOf("issuing_authorization.request", unnumbered))).to.deep.include({ position: null });
     const sparse = { ...authorization, request_history: [], merchant_data: { name: null } };
     expect(read(eventOf("issuing_authorization.request", sparse))).to.deep.include({
       position: 0,

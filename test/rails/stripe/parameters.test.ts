@@ -1,6 +1,9 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { createServer } from "node:net";
+import { homedir } from "node:os";
+import path from "node:path";
 import { expect } from "chai";
+import { findOnPath } from "../../../src/engines/tools.ts";
 import { GuardedFetch, type GuardedRequest } from "../../../src/lib/guarded-fetch/guarded-fetch.ts";
 import { newId } from "../../../src/lib/ids.ts";
 import { DISPUTE_REASONS } from "../../../src/domain/ledger/books.ts";
@@ -10,8 +13,12 @@ import { disputesOf } from "../../../src/rails/stripe/disputes.ts";
 import { simulatedElements, stripeIssuer } from "../../../src/rails/stripe/issuer.ts";
 import { eventually } from "../../chain/support.ts";
 
-/** Path of stripe-mock v0.203.0, which checks calls against Stripe's own OpenAPI document: see CONTRIBUTING.md. */
-const MOCK = process.env["STRIPE_MOCK"];
+/** Returns the path of stripe-mock, which checks calls against Stripe's own OpenAPI document; null if there is none. */
+async function stripeMock(): Promise<string | null> {
+  const { GOPATH = path.join(homedir(), "go"), PATH = "", STRIPE_MOCK } = process.env;
+  const folders = [PATH, path.join(GOPATH, "bin")].join(path.delimiter);
+  return STRIPE_MOCK ?? (await findOnPath("stripe-mock", { PATH: folders }));
+}
 
 const freePort = (): Promise<number> =>
   new Promise((resolve) => {
@@ -28,10 +35,11 @@ describe("Stripe's own description of its API", function () {
   let baseUrl = "";
 
   before(async function () {
-    if (MOCK === undefined) return this.skip();
+    const file = await stripeMock();
+    if (file === null) return this.skip();
     const port = await freePort();
     baseUrl = `http://127.0.0.1:${port}`;
-    mock = spawn(MOCK, ["-http-addr", `127.0.0.1:${port}`, "-https-addr", "127.0.0.1:0"], {
+    mock = spawn(file, ["-http-addr", `127.0.0.1:${port}`, "-https-addr", "127.0.0.1:0"], {
       stdio: "ignore",
     });
     const headers = { authorization: "Bearer rk_test_1" };

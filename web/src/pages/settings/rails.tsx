@@ -163,6 +163,16 @@ function Connected({ balanceCents, connection }: ConnectedProps): ReactElement {
           <Fact label="Last authorization asked for">
             <When iso={connection.lastRequestAt} />
           </Fact>
+          <Fact label="Without an answer the network">
+            {connection.timeoutCheck === null ? (
+              "Not checked yet"
+            ) : (
+              <>
+                {connection.timeoutCheck.isApproved ? "approves" : "declines"}, checked{" "}
+                <When iso={connection.timeoutCheck.checkedAt} />
+              </>
+            )}
+          </Fact>
         </Facts>
       </Stack>
       {isLeaving ? (
@@ -206,7 +216,7 @@ function Authorizations({ connection }: { readonly connection: Connection }): Re
         )}
         <Text size="sm">
           At the issuer, under Issuing, Authorizations, paste this address, and choose that a time-out{" "}
-          <b>declines</b>. No API tells what was chosen there: look at it again after a change.
+          <b>declines</b>. No API tells what was chosen there; in test mode, a check finds it out.
         </Text>
         <Block label="Authorization URL" text={connection.authorizationUrl} />
         {isOwner ? (
@@ -234,6 +244,11 @@ function Authorizations({ connection }: { readonly connection: Connection }): Re
             </Stack>
           </form>
         ) : null}
+        {connection.timeoutCheck?.isApproved === true ? (
+          <Alert color="red" variant="light" icon={<Icon name="info" />}>
+            Without an answer the network approves: choose at the issuer that a time-out declines.
+          </Alert>
+        ) : null}
         {isOwner && connection.isTest ? <Check cardIssuer={cardIssuer} /> : null}
       </Stack>
     </Card>
@@ -260,11 +275,12 @@ function Check({ cardIssuer }: { readonly cardIssuer: string }): ReactElement {
         >
           <div>To be approved: {result.approved.reason}</div>
           <div>To be refused: {result.refused.reason}</div>
+          <div>Left unanswered: {result.unanswered.reason}</div>
         </Alert>
       )}
       <Group justify="space-between">
         <Text size="sm" c="dimmed">
-          Runs one test authorization that is approved and one that is refused.
+          Runs three test authorizations: approved, refused, and left unanswered.
         </Text>
         <Button variant="default" loading={check.isBusy} onClick={() => void run()}>
           Check
