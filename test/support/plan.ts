@@ -29,6 +29,7 @@ const WITHOUT_ENGINES: Beginnings = [
   "mail/settings",
   "mail/smtp",
   "mail/text",
+  "payments/sweep-shares",
   "replay/",
   "temporal/payload-codec",
   "webhooks/pace",
