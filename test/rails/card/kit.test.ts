@@ -59,10 +59,11 @@ async function cardScene(): Promise<RailScene> {
     timesMade: ({ request }) =>
       ledger.countDocuments({ transactionId: request.transactionId, status: "captured" }),
     sources: { collections: collectionsOf(db), db, env: {}, pocketKeys: null, chainRpcUrl: null },
-    async play({ request: { transactionId } }, number) {
-      const effect = EFFECTS[number];
-      if (effect !== undefined) await rail.apply(transactionId, number, effect);
-    },
+    effects: EFFECTS.map(
+      (effect, number) =>
+        ({ request: { transactionId } }) =>
+          rail.apply(transactionId, number, effect),
+    ),
     close,
   };
 }
