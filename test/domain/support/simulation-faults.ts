@@ -98,6 +98,7 @@ export const simulationFaults: readonly SimulationFault[] = [
   {
     fault: "a team's budget reaches none of its agents",
     complaint: "the version of the policy of",
+    seed: 2,
     domain: () =>
       before((_ledger, command) => (command.kind === "replace_team" ? { ...command, agents: [] } : command)),
   },
@@ -193,9 +194,23 @@ export const simulationFaults: readonly SimulationFault[] = [
       }),
   },
   {
+    fault: "another change takes the revision that is reserved for a charge",
+    complaint: "was written as two things",
+    seed: 3,
+    domain: () =>
+      judging((ledger, command, now) => {
+        const account = () => ledger.accounts.get("agentId" in command ? command.agentId : "");
+        const { foreseenSequence = 0, revision = 0 } = account() ?? {};
+        const reply = judge(ledger, command, now);
+        const is = account();
+        if (is !== undefined && foreseenSequence > 0 && is.revision === revision + 2) is.revision -= 1;
+        return reply;
+      }),
+  },
+  {
     fault: "a revoked key pays on",
     complaint: "a dead key's payment",
-    seed: 2,
+    seed: 6,
     domain: () =>
       judging((ledger, command, now) =>
         command.kind === "follow_agent" && command.keyId === null && !command.isArchived
@@ -255,7 +270,7 @@ export const simulationFaults: readonly SimulationFault[] = [
   {
     fault: "an increase does not end",
     complaint: "a payment of",
-    seed: 2,
+    seed: 20,
     domain: () => increased((increases) => increases.map((each) => ({ ...each, endsAt: Infinity }))),
   },
   {
