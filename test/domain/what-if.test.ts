@@ -12,7 +12,7 @@ import { NOON, openPolicy } from "./support/actor.ts";
 
 const PAYMENTS = shortOrSoak(2_000, 50_000);
 
-describe("a change tried on past payments", function () {
+describe(`a change tried on past payments (TEST_SEED=${String(seed)})`, function () {
   this.timeout(shortOrSoak(30_000, 600_000));
   const history = historyOf(new Random(seed), PAYMENTS);
 

@@ -1,9 +1,12 @@
 import { expect } from "chai";
 import { operationList } from "../../src/contract/registry.ts";
 import { codeOf, expectError } from "../support/contract-api.ts";
+import { someOrAll } from "../support/soak.ts";
 import { send, wire } from "../support/wire.ts";
 import { elevate, newWorld, type TestAgent, times, type World } from "../support/world.ts";
 
+/** Of the paths, which one mechanism answers, so many in `npm test`. */
+const PATHS = 30;
 const METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE", "PROPFIND"];
 
 const encode = (value: unknown) => Buffer.from(JSON.stringify(value)).toString("base64url");
@@ -40,7 +43,7 @@ describe("odd requests", () => {
 
   it("a method that a path does not have is 405, and Allow names those that it has", async () => {
     const headers = { authorization: `Bearer ${world.token}` };
-    for (const path of [...paths, "/v1/openapi.json"]) {
+    for (const path of [...someOrAll(paths, PATHS), "/v1/openapi.json"]) {
       const allowed = path === "/v1/openapi.json" ? ["GET", "HEAD", "OPTIONS"] : allowedAt(path);
       for (const method of METHODS.filter((candidate) => !allowed.includes(candidate))) {
         const answer = await send(baseUrl, path.replace(":id", agent.id), { method, headers });
@@ -55,7 +58,7 @@ describe("odd requests", () => {
   });
 
   it("OPTIONS is 204 with Allow where a path is, and says nothing else: there is no CORS", async () => {
-    for (const path of paths) {
+    for (const path of someOrAll(paths, PATHS)) {
       const answer = await send(baseUrl, path.replace(":id", agent.id), { method: "OPTIONS" });
       expect([answer.status, answer.body, allowOf(answer)], path).to.deep.equal([204, "", allowedAt(path)]);
       expect([...answer.headers.keys()].join(" ")).not.to.include("access-control");

@@ -1,18 +1,16 @@
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
+import { pathToFileURL } from "node:url";
 import { setTimeout as sleep } from "node:timers/promises";
 import { builtFile } from "../../src/lib/package-root.ts";
 import { type FileResult, laneMessage, type LaneOrder } from "./lane-messages.ts";
 import { type OwnAnvil, startOwnAnvil } from "./own-anvil.ts";
 import { FreeCores } from "./free-cores.ts";
-import { needsTestServer, Plan, waitsForEngines } from "./plan.ts";
+import { needsTestServer, Plan, type PlanOptions, waitsForEngines } from "./plan.ts";
 import { shortOrSoak } from "./soak.ts";
 
-export interface LanesOptions {
-  readonly files: readonly string[];
+export interface LanesOptions extends PlanOptions {
   readonly grep: string | null;
-  /** See `Plan`. */
-  readonly beginUntil: number | null;
   /** Settings of all files. */
   readonly env: LaneOrder["env"];
   /** Addresses of the engines. Files that need none run while these are fetched and come up. */
@@ -36,7 +34,7 @@ const LOOK_MS = 5_000;
 
 /** Runs test files in processes side by side, each taking the next file when it is done with one. */
 export async function runInLanes(options: LanesOptions): Promise<void> {
-  const plan = new Plan(options.files, options.lanes, options.beginUntil);
+  const plan = new Plan(options);
   const lanes: Lane[] = [];
   const free = new FreeCores();
   let busyMax = options.lanes;
@@ -52,7 +50,8 @@ export async function runInLanes(options: LanesOptions): Promise<void> {
     feedAll();
   }, LOOK_MS);
   const count = Math.min(options.lanes, options.files.length);
-  for (let index = 0; index < count; index += 1) lanes.push(new Lane(plan, options, feedAll));
+  for (let index = 0; index < count; index += 1)
+    lanes.push(new Lane(plan, options, feedAll, index >= count / 2));
   await Promise.all(lanes.map((lane) => lane.run()));
   clearInterval(looking);
 }
@@ -62,6 +61,8 @@ class Lane {
   readonly #options: LanesOptions;
   /** This lane waits for a file, or is done with one: another may have waited for that. */
   readonly #onFree: () => void;
+  /** See `Plan.take`. */
+  readonly #sharesFirst: boolean;
   #child: ChildProcess | null = null;
   #file: string | null = null;
   #isIdle = false;
@@ -73,10 +74,11 @@ class Lane {
   /** Null until there is a time-skipping server. */
   #testServerEnv: LaneOrder["env"] | null = null;
 
-  constructor(plan: Plan, options: LanesOptions, onFree: () => void) {
+  constructor(plan: Plan, options: LanesOptions, onFree: () => void, sharesFirst: boolean) {
     this.#plan = plan;
     this.#options = options;
     this.#onFree = onFree;
+    this.#sharesFirst = sharesFirst;
   }
 
   /** Whether it runs a file. */
@@ -121,7 +123,10 @@ class Lane {
 
   /** Whether another may be started after it: not after one that failed without a file, since so would the next. */
   async #process(): Promise<boolean> {
-    const child = fork(builtFile("test/support/lane.ts"), { stdio: ["ignore", "pipe", "pipe", "ipc"] });
+    const child = fork(builtFile("test/support/lane.ts"), {
+      stdio: ["ignore", "pipe", "pipe", "ipc"],
+      execArgv: ["--import", pathToFileURL(builtFile("test/support/no-stack-traces.ts")).href],
+    });
     this.#child = child;
     this.#isIdle = false;
     const output: string[] = [];
@@ -165,7 +170,7 @@ class Lane {
   /** Gives the next file to a process that waits for one. */
   feed(): void {
     if (!this.#isIdle) return;
-    const file = this.#plan.take((each) => this.#isReady(each));
+    const file = this.#plan.take((each) => this.#isReady(each), this.#sharesFirst);
     if (file === null) return;
     this.#file = file;
     this.#order(file, FILE_MS);

@@ -7,7 +7,7 @@ import { resolveTestServer } from "../../src/engines/test-server.ts";
 import { PACKAGE_ROOT } from "../../src/lib/package-root.ts";
 import { runInLanes } from "./lanes.ts";
 import type { FileResult } from "./lane-messages.ts";
-import { needsEngines, needsTestServer, selected } from "./plan.ts";
+import { needsEngines, needsTestServer, selected, sharingFiles } from "./plan.ts";
 import { processorTime } from "./processor-time.ts";
 import { type EngineBinaries, engineBinaries } from "./engine-binaries.ts";
 import { withClassArchive } from "./class-archive.ts";
@@ -102,6 +102,8 @@ async function play(these: readonly string[], lanes: number): Promise<FileResult
     files: these,
     grep,
     beginUntil,
+    // What a change can break keeps its order.
+    sharing: beginUntil === null ? await sharingFiles(these) : new Set(),
     env,
     enginesEnv,
     testServerEnv,
