@@ -10,6 +10,7 @@ const BOUNDS: Readonly<Record<string, string>> = {
   "src/webhooks/delivery/slots.ts #endpoints": "TRACKED_MAX, and exchanges under way",
   "src/webhooks/delivery/slots.ts #organizations": "TRACKED_MAX, and exchanges under way",
   "src/webhooks/delivery/slots.ts #tests": "TRACKED_MAX, and exchanges under way",
+  "src/actors/account-records.ts #foreseeing": "its mailbox retires when nothing is left",
   "src/actors/account-records.ts #unconfirmed":
     "until the ledger knows; its mailbox retires when nothing is left",
   "src/actors/account-records.ts #unwritten": "until the next tick writes them",

@@ -327,7 +327,7 @@ describe("how much a ledger holds", function () {
     });
   }
 
-  it("counts alone never fill a ledger: it counts too long rather than refuse, and never too short", () => {
+  it("counts alone never fill a ledger, which counts too long before it refuses, never too short", () => {
     const hot = new Project();
     hot.capTeams();
     while (hot.open(hot.some.text(18, "letters")).kind === "opened");
