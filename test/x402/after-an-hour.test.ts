@@ -8,6 +8,7 @@ import { MasterKey } from "../../src/secrets/master-key.ts";
 import { Sealer } from "../../src/secrets/sealer.ts";
 import { newId, newPayment, openScene, PERMIT, type Scene } from "../chain/support.ts";
 import { newTransfer } from "../pocket/support.ts";
+import { TEST_ACCESS_PROOFS } from "../support/access-proofs.ts";
 import { TEST_MASTER_KEY } from "../support/payloads.ts";
 
 const HOUR_MS = 3_600_000;
@@ -39,7 +40,8 @@ describe("a purchase's key, an hour later", () => {
   const shops = new Shops({ allowCidrs: ["127.0.0.0/8"] });
   before(async () => {
     scene = await openScene();
-    orders = new Orders(scene.db, new Sealer(MasterKey.parse(TEST_MASTER_KEY, "a test")), clock);
+    const sealer = new Sealer(MasterKey.parse(TEST_MASTER_KEY, "a test"));
+    orders = new Orders(scene.db, sealer, clock, TEST_ACCESS_PROOFS);
     const { wallets } = scene.open();
     ({ pockets } = wallets);
     rail = challengeRailOf(wallets, { orders, shops, clock });
