@@ -1,7 +1,4 @@
 import { expect } from "chai";
-import { TemporalActors } from "../../src/actors/temporal.ts";
-import { TemporalCalls } from "../../src/actors/calls.ts";
-import { LEDGER_BOUNDS } from "../../src/domain/ledger/state.ts";
 import { type ApprovalDocument, COLLECTIONS } from "../../src/store/documents.ts";
 import { onceReachable } from "../support/api.ts";
 import { atOnce, expectDoneOnce, expectOnce } from "../support/at-once.ts";
@@ -283,24 +280,6 @@ describe("approvals over HTTP", () => {
     const { transaction } = await payment(agent, transactionId);
     expect([transaction.status, transaction.denialCode]).to.deep.equal(["failed", "AGENT_PAUSED"]);
     expect(await expectBooksAgree(world, agent)).to.deep.include({ entries: 0, reservedCents: 0 });
-  });
-
-  it("in a project without room for it a decision is 429 with what frees it, and can be repeated", async () => {
-    const own = await newWorld();
-    const [agent, other] = [await own.agent({ autoApprovalThresholdCents: 0 }), await own.agent()];
-    const { approvalId: id } = await agent.hold({ amountCents: 250 });
-    const { addresses, temporal } = own.service.connections;
-    const actors = new TemporalActors(new TemporalCalls(temporal, addresses.taskQueue));
-    const rename = (revision: number, name: string) =>
-      actors.submitToLedger(own.organization, [
-        { kind: "follow_agent", agentId: other.id, revision, name, keyId: null, isArchived: false },
-      ]);
-    await rename(1_000, "x".repeat(LEDGER_BOUNDS.resolvedBelowBytes));
-    const decide = { token: own.token, id };
-    const refused = await own.api.refused("approveApproval", 429, "RATE_LIMITED", decide);
-    expect(refused).to.have.property("message").that.includes("take all the room of its ledger");
-    await rename(1_001, "Other");
-    expect((await own.api.ok("approveApproval", 200, decide)).approval.resolution).to.equal("approved");
   });
 
   it("a card that is declined after the approval: 200 with resolution failed and CARD_DECLINED", async () => {

@@ -1,33 +1,23 @@
-import { randomUUID } from "node:crypto";
 import { expect } from "chai";
-import pLimit from "p-limit";
 import { makeIdleAgents } from "../../lab/bench/systems/idle-agents.ts";
 import { COLLECTIONS } from "../../src/store/documents.ts";
 import { inTime } from "../support/in-time.ts";
 import { isSoak, shortOrSoak } from "../support/soak.ts";
 import { TestBudgets } from "../support/budgets.ts";
-import { startTestService, type TestService } from "../support/service.ts";
 import { elevate, newWorld, until, type World } from "../support/world.ts";
 
 const AGENTS = shortOrSoak(300, 10_000);
 const MADE_MS = 1_800_000;
 const FOLLOWED_MS = 1_800_000;
 const STOPPED_MS = 1_000;
-const ARCHIVED_MS = 3_600_000;
-const ARCHIVED_AT_ONCE = 20;
 
 /** The largest team that there may be: read, changed, stopped and archived as any other. */
 describe(`a team of ${AGENTS} agents`, function () {
-  this.timeout(MADE_MS + FOLLOWED_MS + ARCHIVED_MS);
-  let service: TestService;
+  this.timeout(MADE_MS + FOLLOWED_MS);
   let world: World;
   const measured: Record<string, number> = {};
   before(async () => {
-    // People archive 30 agents in a minute.
-    service = await startTestService({
-      counts: { add: () => Promise.resolve(0), read: () => Promise.resolve(0) },
-    });
-    world = await newWorld(service);
+    world = await newWorld();
     await elevate(world);
     const { addresses, temporal } = world.service.connections;
     const { organizationId, projectId, teamId } = world.organization;
@@ -43,8 +33,7 @@ describe(`a team of ${AGENTS} agents`, function () {
     );
     await world.agent();
   });
-  after(async () => {
-    await service?.stop();
+  after(() => {
     if (isSoak) process.stderr.write(`${JSON.stringify(measured, null, 2)}\n`);
   });
 
@@ -107,25 +96,5 @@ describe(`a team of ${AGENTS} agents`, function () {
     expect(stopped).to.deep.equal({ paused: 0, revoked: AGENTS });
     await untilAll("keys gone from records", { key: null });
     await untilAll("keys revoked by actors", { key: null, revision: { $gte: 2 } });
-  });
-
-  it("each is archived over HTTP, the team once all are, and their ledger has room again", async () => {
-    await elevate(world, new Date(Date.now() + ARCHIVED_MS));
-    const { token } = world;
-    await world.api.refused("archiveTeam", 409, "CONTAINER_NOT_EMPTY", own());
-    const ids = await world.service.db
-      .collection<{ _id: string }>(COLLECTIONS.agents)
-      .distinct("_id", { teamId: world.organization.teamId });
-    expect(ids).to.have.lengthOf(AGENTS);
-    await timed("archived", () =>
-      pLimit(ARCHIVED_AT_ONCE).map(ids, (id) => world.api.ok("archiveAgent", 200, { token, id })),
-    );
-    await untilAll("archived in records", { lifecycle: "archived" });
-    await world.api.ok("archiveTeam", 200, own());
-    const team = await world.api.ok("createTeam", 201, {
-      token,
-      body: { name: "Next", idempotencyKey: randomUUID() },
-    });
-    await world.agent({ teamId: team.team.id });
   });
 });

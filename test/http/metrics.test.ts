@@ -235,7 +235,7 @@ describe("metrics", () => {
       },
     );
     const { projectId: project } = world.organization;
-    for (const bound of ["state_bytes", "open_payments", "agents"])
+    for (const bound of ["state_bytes", "open_payments"])
       await until(`${bound} of the ledger`, async () =>
         (await read("ledger_fill_ratio", { project, bound })) > 0 ? true : null,
       );

@@ -119,13 +119,7 @@ const COSTLY: readonly Beginnings[] = [
     "wallets/wallet-silent-chain",
     "wallets/wallet-slow-chain",
   ],
-  [
-    "payments/backups",
-    "payments/reconcile.test",
-    "payments/released-first",
-    "payments/remembered-agents",
-    "payments/restore-ledger",
-  ],
+  ["payments/backups", "payments/reconcile.test", "payments/released-first", "payments/restore-ledger"],
   ["build/package", "engines/anvil", "engines/reach", "engines/start", "exports/many-transactions"],
 ];
 const COSTLY_PLAYED = 1;
