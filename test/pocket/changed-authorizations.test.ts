@@ -66,7 +66,7 @@ describe("a purchase's record that something else than the service has changed",
 
   it("another purchase's authorization, which nobody took, does not end a purchase that was signed", async () => {
     const [taken, open] = [newPayment(1), newPayment(1)];
-    await signed(taken.request.transactionId, 1);
+    await signed(taken.request.transactionId, 3);
     await signed(open.request.transactionId);
     const _id = idOf(taken.request.transactionId);
     const { _id: _other, ...authorization } = Object(await authorizations().findOne({ _id })) as Document;
