@@ -95,7 +95,7 @@ describe("a wallet's record that something else than the service has changed", (
     },
   };
   for (const [what, change] of Object.entries(changes))
-    it(`${what} in a paid attempt's record ends no payment, and reconcile names the record`, async () => {
+    it(`${what} in a paid record ends no payment, and is named`, async () => {
       const payment = await paid();
       const $set = await change(payment);
       await scene.transactions.updateOne({ _id: idOf(payment) }, { $set });
@@ -139,7 +139,7 @@ describe("a wallet's record that something else than the service has changed", (
     expect(await query(payment)).to.deep.equal({ status: "pending" });
   });
 
-  it("a payment whose transaction the ledger knows is not withdrawn, though its record was removed", async () => {
+  it("a payment whose transaction the ledger knows is not withdrawn without its record", async () => {
     const payment = { ...newPayment(100), onChainTxHash: `0x${"2".repeat(64)}` };
     expect(await withhold(payment)).to.deep.equal({ status: "pending" });
   });

@@ -157,7 +157,7 @@ describe("a held payment's two records", () => {
     }
   });
 
-  it("give a ledger that has forgotten the payment none that is older than the audit log's entries", async () => {
+  it("give a ledger that forgot the payment none that is older than the audit log's", async () => {
     const [paid] = heldPayments().flatMap((revisions) => revisions.filter(({ books }) => books !== null));
     if (paid?.books === undefined || paid.books === null) throw new Error("one was charged");
     const { amountMc, transactionId: _id } = paid.request;

@@ -64,7 +64,7 @@ describe("a purchase's record that something else than the service has changed",
     return authorized.authorization;
   }
 
-  it("another purchase's authorization, which nobody took, does not end a purchase that was signed", async () => {
+  it("another purchase's dead authorization does not end a purchase that was signed", async () => {
     const [taken, open] = [newPayment(1), newPayment(1)];
     await signed(taken.request.transactionId, 3);
     await signed(open.request.transactionId);
