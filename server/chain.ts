@@ -17,6 +17,7 @@ import type { TargetFunding } from "../src/rails/wallet/targets.ts";
 import type { Logger } from "../src/lib/logger.ts";
 import type { Metrics } from "../src/metrics/metrics.ts";
 import { AccessProofs } from "../src/secrets/access-proofs.ts";
+import { forgedRecordsLog } from "../src/secrets/forged-records-log.ts";
 import { AgentProofs } from "../src/agents/agent-proofs.ts";
 import { KeyedMacs } from "../src/secrets/keyed-macs.ts";
 import type { MasterKey } from "../src/secrets/master-key.ts";
@@ -165,7 +166,7 @@ export function openWallets({
   const wallets = createWallets({
     db,
     ...settings,
-    eventProofs: new AccessProofs(masterKey.macs("access-proofs")),
+    accessProofs: new AccessProofs(masterKey.macs("access-proofs"), forgedRecordsLog(logger, metrics)),
     fundingMacs: new KeyedMacs(masterKey.deriveKeys("payment-proofs")),
     auditTarget: (funding) => auditLog.append(targetEntry(funding)),
     isAgentGenuine: (agent) => agentProofs.genuine(agent) !== null,

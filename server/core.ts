@@ -32,6 +32,10 @@ import { TemporalWebhooks } from "../src/actors/webhook-workflows.ts";
 import type { WebhookSettings } from "../src/webhooks/settings.ts";
 import type { Connections } from "../src/store/connections.ts";
 import { AccessProofs } from "../src/secrets/access-proofs.ts";
+import { BookedTotals } from "../src/audit/booked-totals.ts";
+import type { AuditSeal } from "../src/domain/audit/entry.ts";
+import { AgentPlaces } from "../src/agents/agent-places.ts";
+import { AgentProofs } from "../src/agents/agent-proofs.ts";
 import { forgedRecordsLog } from "../src/secrets/forged-records-log.ts";
 import type { KeyedMacs } from "../src/secrets/keyed-macs.ts";
 import type { Sealer } from "../src/secrets/sealer.ts";
@@ -83,6 +87,8 @@ export interface CoreOptions {
   readonly recordMacs: KeyedMacs;
   /** Keys of the proofs of records that decide access. */
   readonly accessMacs: KeyedMacs;
+  readonly agentMacs: KeyedMacs;
+  readonly auditSeal: AuditSeal;
   readonly metrics: Metrics;
   readonly sealer: Sealer;
   readonly webhookSettings: WebhookSettings;
@@ -147,7 +153,8 @@ export async function createCore(options: CoreOptions): Promise<Core> {
   const calls = new TemporalCalls(temporal, connections.addresses.taskQueue);
   const actors = new TemporalActors(calls, ledgerSettings);
   const { sealer } = options;
-  const accessProofs = new AccessProofs(options.accessMacs, forgedRecordsLog(logger, metrics));
+  const onForgedRecord = forgedRecordsLog(logger, metrics);
+  const accessProofs = new AccessProofs(options.accessMacs, onForgedRecord);
   const common = { db, sealer, accessProofs, auditLog, clock, logger, metrics };
   const mail = await openMail({ ...common, settings: options.mailSettings, calls });
   const webhooks = await openWebhooks({
@@ -168,7 +175,16 @@ export async function createCore(options: CoreOptions): Promise<Core> {
     );
   };
   const proofs = new HmacPaymentProofs(options.paymentMacs, onForged, options.recordMacs);
-  const projections = new MongoProjections(db, journal, proofs, (payment) => metrics.paymentWritten(payment));
+  const agentProofs = new AgentProofs(options.agentMacs, (id) => onForgedRecord("agent", id));
+  const projections = new MongoProjections({
+    accessProofs,
+    booked: new BookedTotals(db, options.auditSeal),
+    db,
+    journal,
+    proofs,
+    places: new AgentPlaces(db, agentProofs),
+    onPaymentWritten: (payment) => metrics.paymentWritten(payment),
+  });
   const networkScripts: NetworkScripts = {
     begin: (rail, profile, transactionId, effects) =>
       actors.startRailNetwork(profile, { rail, transactionId, effects }),
@@ -179,18 +195,26 @@ export async function createCore(options: CoreOptions): Promise<Core> {
       "shops may also be in these networks; for development only",
     );
   const shops = new Shops(options.shopCidrs);
-  const orders = new Orders(db, sealer, clock);
+  const orders = new Orders(db, sealer, clock, accessProofs);
   const purchases = wallets === null ? null : challengeRailOf(wallets, { orders, shops, clock });
   const cardConnections = new CardConnections({ db, sealer, kinds: options.cardIssuers, clock });
   const readySeconds = options.cardReadySeconds;
   const cards = new IssuedCards({ db, clock, accessProofs, connections: cardConnections, readySeconds });
   const rulings = new PaymentRulings({ accessProofs, clock, collections: collectionsOf(db), proofs });
   const decisionLog = options.auditsPaymentDecisions === false ? null : auditLog;
+  const opened = railsOf({
+    db,
+    clock,
+    networkScripts,
+    cards,
+    cardConnections,
+    isAgentGenuine: (agent) => agentProofs.genuine(agent) !== null,
+    rulings,
+    wallets,
+    purchases,
+  });
   const effectDependencies = decorateEffects({
-    rails: observedRails(
-      railsOf({ db, clock, networkScripts, cards, cardConnections, rulings, wallets, purchases }),
-      metrics,
-    ),
+    rails: observedRails(opened, metrics),
     projections: observedProjections(projections, metrics),
     workflows: actors,
     publisher: new PaymentPublisher({ journal, auditLog: decisionLog, clock }),

@@ -154,6 +154,8 @@ export async function startRoles(options: RoleOptions): Promise<RunningRoles> {
     paymentMacs: masterKey.macs("payment-proofs"),
     recordMacs: new KeyedMacs(masterKey.deriveKeys("payment-proofs")),
     accessMacs: masterKey.macs("access-proofs"),
+    agentMacs: masterKey.macs("agent-proofs"),
+    auditSeal: seal,
     metrics,
     sealer: new Sealer(masterKey),
     webhookSettings: config.webhooks,

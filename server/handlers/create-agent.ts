@@ -1,3 +1,4 @@
+import { walletOwnerOf } from "../../src/rails/wallet/treasuries.ts";
 import { projectFull } from "../../src/payments/full-ledger.ts";
 import { randomBytes } from "node:crypto";
 import {
@@ -59,7 +60,8 @@ export function createAgentHandler(dependencies: HandlerDependencies): Handler<"
     if (wallets === null) return null;
     // Read again: a wallet's owner is final, and a cached organization may be seconds old.
     const organization = await collections.organizations.findOne({ _id: organizationId });
-    const owner = organization?.walletOwner ?? wallets.defaultOwner;
+    const named = organization === null ? null : walletOwnerOf(organization, accessProofs);
+    const owner = named ?? wallets.defaultOwner;
     return owner === null ? null : wallets.newWallet(id, owner);
   }
 
@@ -119,7 +121,9 @@ export function createAgentHandler(dependencies: HandlerDependencies): Handler<"
     ]);
     if (full !== null) return full;
     const record = { ...draft, wallet };
-    return { record: { ...record, proof: agentProofs.ofAgent(record) }, apiKey, sealed };
+    const proof = agentProofs.ofAgent(record);
+    const accountProof = accessProofs.make("agentAccount", record);
+    return { record: { ...record, proof, accountProof }, apiKey, sealed };
   }
 
   return async ({ body }, { audit, deadline, principal, target: team }) => {
@@ -201,12 +205,14 @@ const recordOf = ({ body, id, key, now, principal, team }: Draft): AgentDocument
   walletDetached: false,
   ...creatorOf(principal),
   createdAt: now,
-  // Set once the wallet is known.
+  // The proofs are set once the wallet is known.
   proof: "",
   updatedAt: now,
   archivedAt: null,
   revision: 1,
   accountRevision: 1,
+  accountStatus: "active",
+  accountProof: "",
 });
 
 /** Returns the key that created the agent, and the lineage that a machine's archive checks. */

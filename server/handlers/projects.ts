@@ -1,3 +1,4 @@
+import { provenContainer } from "../../src/store/level-records.ts";
 import type { ProjectDocument } from "../../src/store/documents.ts";
 import { ok } from "../../src/domain/result.ts";
 import type { AuditedWrites } from "../../src/audit/notes.ts";
@@ -46,7 +47,7 @@ export function projectHandlers(dependencies: HandlerDependencies): ProjectHandl
         // started again.
         await actors.startLedger({ organizationId, projectId: id });
         const record = await newContainer(id, organizationId, body, dependencies);
-        return { record: accessProofs.proven("project", record) };
+        return { record: provenContainer(accessProofs, "project", record) };
       },
       async insert({ record }, session) {
         await collections.projects.insertOne(record, { session });

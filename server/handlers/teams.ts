@@ -1,3 +1,4 @@
+import { provenContainer } from "../../src/store/level-records.ts";
 import type { ContainerDocument, ProjectDocument, TeamDocument } from "../../src/store/documents.ts";
 import { ok } from "../../src/domain/result.ts";
 import type { AuditedWrites } from "../../src/audit/notes.ts";
@@ -50,7 +51,7 @@ export function teamHandlers(dependencies: HandlerDependencies): TeamHandlers {
       find: (id) => collections.teams.findOne({ _id: id }),
       async prepare(id) {
         const container = await newContainer(id, principal.organizationId, body, dependencies);
-        return { record: accessProofs.proven("team", { ...container, projectId }) };
+        return { record: provenContainer(accessProofs, "team", { ...container, projectId }) };
       },
       capacityRefusal: (session) => containers.teamCapacityRefusal(projectId, session),
       async insert({ record }, session) {

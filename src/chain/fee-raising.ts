@@ -2,7 +2,7 @@ import { isRecent } from "../lib/stamps.ts";
 import { parseTransaction } from "viem";
 import type { ChainConfig, Fees } from "./config.ts";
 import { type GasPrice, raiseOf } from "./fees.ts";
-import type { ChainOutbox, RecordedTransaction } from "./outbox.ts";
+import { type ChainOutbox, isTransaction, type RecordedTransaction, type Sendable } from "./outbox.ts";
 import type { ChainWatchers } from "./repairs.ts";
 import type { ChainRpc } from "./rpc.ts";
 
@@ -28,21 +28,26 @@ export class FeeRaising {
   }
 
   /** Returns the transactions to send now, in order; new signings are already recorded. */
-  async raise(missing: readonly RecordedTransaction[]): Promise<readonly RecordedTransaction[]> {
+  async raise(missing: readonly Sendable[]): Promise<readonly Sendable[]> {
     const { clock, config, raiseAfterMs, rpc } = this.#dependencies;
     const nowMs = clock().getTime();
-    const isLate = ({ replacedBy, signings }: RecordedTransaction): boolean => {
-      const signedAt = signings.at(-1)?.at;
-      return replacedBy === null && signedAt !== undefined && !isRecent(signedAt, nowMs, raiseAfterMs);
+    const isLate = (recorded: Sendable): recorded is RecordedTransaction => {
+      if (!isTransaction(recorded) || recorded.replacedBy !== null) return false;
+      const signedAt = recorded.signings.at(-1)?.at;
+      return signedAt !== undefined && !isRecent(signedAt, nowMs, raiseAfterMs);
     };
     // Only a local chain has fixed fees; there the base fee is lowered instead.
     if (config.fixedFees !== null || !missing.some(isLate)) return missing;
     const price = await rpc.gasPrice();
-    const current: RecordedTransaction[] = [];
+    const current: Sendable[] = [];
     const raised: RecordedTransaction[] = [];
     const bounded: RecordedTransaction[] = [];
     for (const transaction of missing) {
-      const outcome = isLate(transaction) ? await this.#raise(transaction, price) : "as it is";
+      if (!isLate(transaction)) {
+        current.push(transaction);
+        continue;
+      }
+      const outcome = await this.#raise(transaction, price);
       if (outcome === "bounded") bounded.push(transaction);
       if (typeof outcome !== "string") raised.push(outcome);
       current.push(typeof outcome === "string" ? transaction : outcome);

@@ -85,7 +85,7 @@ export class ForeignNonces {
     if (this.#lowest >= final) this.#lowest = Infinity;
     if (begin >= final || this.#unexplained.size >= UNEXPLAINED_MAX) return;
     const recorded = await outbox.from(begin, SEARCHED_MAX);
-    await this.#lookFor(recorded, final);
+    await this.#lookFor(recorded.filter(isTransaction), final);
     const last = recorded.at(-1);
     const isWhole = recorded.length < SEARCHED_MAX || last === undefined || last.nonce >= final;
     await this.#cursor.advance(isWhole ? final : last.nonce + 1, [...this.#unexplained.keys()]);

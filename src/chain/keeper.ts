@@ -2,7 +2,7 @@ import { isRecent } from "../lib/stamps.ts";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Address } from "viem";
 import type { FeeRaising } from "./fee-raising.ts";
-import { type ChainOutbox, isTransaction, type RecordedTransaction } from "./outbox.ts";
+import { type ChainOutbox, isTransaction, type Sendable } from "./outbox.ts";
 import type { Signing } from "./recorded.ts";
 import type { ChainWatchers } from "./repairs.ts";
 import type { ChainRpc } from "./rpc.ts";
@@ -133,7 +133,7 @@ export class Keeper {
     }
   }
 
-  async #sendAgain(missing: readonly RecordedTransaction[]): Promise<number> {
+  async #sendAgain(missing: readonly Sendable[]): Promise<number> {
     const { onRepair, onWarning, rpc } = this.#dependencies;
     const objections: (string | null)[] = [];
     const until = performance.now() + RESENDING_MAX_MS;
@@ -145,7 +145,7 @@ export class Keeper {
     const sent = objections.length;
     onRepair("sent_again", sent);
     const details = {
-      hash: missing[0]?.hash,
+      hash: missing.find(isTransaction)?.hash,
       nonce: missing[0]?.nonce,
       sent,
       objections: [...new Set(objections.filter((each) => each !== null))],
@@ -155,7 +155,8 @@ export class Keeper {
   }
 
   /** Returns the signing to send. A replaced transaction is not resent, but later ones wait for its nonce. */
-  async #sentFor(transaction: RecordedTransaction): Promise<Pick<Signing, "raw">> {
+  async #sentFor(transaction: Sendable): Promise<Pick<Signing, "raw">> {
+    if (!isTransaction(transaction)) return transaction;
     if (transaction.replacedBy === null) return transaction;
     if (transaction.noop !== null) return transaction.noop;
     const { onRepair, onWarning, outbox } = this.#dependencies;

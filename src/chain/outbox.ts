@@ -5,21 +5,25 @@ import { isDuplicateKey } from "../lib/duplicate-key.ts";
 import { COLLECTIONS } from "../store/documents.ts";
 import { FenceWriter } from "../store/fence-writer.ts";
 import type { Clock } from "../payments/ports.ts";
+import type { AccessProofs } from "../secrets/access-proofs.ts";
 import { caip2Of, type ChainConfig, type Fees, type Signer } from "./config.ts";
 import { NextNonce } from "./next-nonce.ts";
 import {
   type Call,
   type ChainTransactionDocument,
   type Entry,
-  isTransaction,
+  isSendable,
   type Replacement,
+  isTransaction,
   noTransaction,
   retryPurpose,
   type Recorded,
   recordedOf,
   type RecordedTransaction,
+  type Sendable,
   type Signing,
   type Refused,
+  unprovenOf,
 } from "./recorded.ts";
 import type { ChainRpc } from "./rpc.ts";
 import { ChainSigning } from "./signing.ts";
@@ -31,9 +35,13 @@ export {
   type Entry,
   isTransaction,
   type Recorded,
+  type RecordedRefusal,
   type RecordedTransaction,
   type Refused,
+  type Sendable,
 } from "./recorded.ts";
+
+export type ChainProofs = Pick<AccessProofs, "changed" | "genuine" | "proven">;
 
 export interface Moved {
   readonly debitCents: number;
@@ -56,6 +64,7 @@ export interface OutboxDependencies {
   readonly rpc: ChainRpc;
   readonly signer: Signer;
   readonly clock: Clock;
+  readonly proofs: ChainProofs;
 }
 
 export const CHAIN_INDEXES: Indexes = {
@@ -73,7 +82,8 @@ export const CHAIN_INDEXES: Indexes = {
 /**
  * The transactions of the service's key on one chain. Each is signed and recorded, journaled, before it may be sent.
  * Nonces come only from these records: entries are inserted one after another, so there is never a gap, however many
- * processes record and die. A recorded transaction will be sent, by this process or another's keeper.
+ * processes record and die. A recorded transaction will be sent, by this process or another's keeper. A record with an
+ * invalid proof keeps its place, and is neither a transaction nor a refusal.
  */
 export class ChainOutbox {
   /** Source of nonces; the reader of blocks reports the used ones. */
@@ -146,15 +156,16 @@ export class ChainOutbox {
    * otherwise earlier: a transaction was signed for it then, and only its own chain knows the outcome.
    */
   async refuseOn(chain: string, { purpose, refusal, wallet }: Refused): Promise<boolean> {
-    const common = { chain, from: this.#from, wallet, createdAt: this.#dependencies.clock() };
+    const { clock, proofs } = this.#dependencies;
     const _id = `${chain}/${purpose}`;
+    const own = { _id, chain, from: this.#from, wallet, createdAt: clock(), ...noTransaction(), refusal };
+    const { _id: _same, ...document } = proofs.proven("chainTransaction", own);
     try {
-      const document = { ...common, ...noTransaction(), refusal };
       await this.#collection.replaceOne({ _id, fence: { $exists: true } }, document, { upsert: true });
       return true;
     } catch (error) {
       if (!isDuplicateKey(error)) throw error;
-      const before = await this.#collection.findOne({ _id });
+      const before = proofs.genuine("chainTransaction", await this.#collection.findOne({ _id }));
       return before !== null && before.refusal !== null;
     }
   }
@@ -175,11 +186,11 @@ export class ChainOutbox {
     return found.map((document) => this.#recorded(document)).toSorted(byTrailingNumber);
   }
 
-  /** Returns transactions from a nonce on, lowest first. */
-  async from(nonce: number, limit: number): Promise<readonly RecordedTransaction[]> {
+  /** Returns what is recorded from a nonce on, lowest first. */
+  async from(nonce: number, limit: number): Promise<readonly Sendable[]> {
     const own = { chain: this.#chain, from: this.#from, nonce: { $gte: nonce } };
     const found = await this.#collection.find(own).sort({ nonce: 1 }).limit(limit).toArray();
-    return found.map((document) => this.#recorded(document)).filter(isTransaction);
+    return found.map((document) => this.#recorded(document)).filter(isSendable);
   }
 
   /**
@@ -187,31 +198,25 @@ export class ChainOutbox {
    * sent. Null if another process was first, or if the transaction was found replaced meanwhile.
    */
   async raise(transaction: RecordedTransaction, fees: Fees): Promise<RecordedTransaction | null> {
-    const { nonce, purpose, signings } = transaction;
     const signing = await this.#signing.again(transaction, fees);
     const { hash, raw } = signing;
-    const asRead = {
-      _id: this.#id(purpose),
-      nonce,
-      replacedBy: null,
-      raised: { $size: signings.length - 1 },
-    };
-    const all = [...signings, signing];
-    // Signings are only ever added, so an equal number means equal signings.
-    const { matchedCount } = await this.#collection.updateOne(asRead, { $set: { raised: all.slice(1) } });
-    return matchedCount === 0 ? null : { ...transaction, hash, raw, signings: all };
+    const all = [...transaction.signings, signing];
+    const isRaised = await this.#change(transaction, (document) =>
+      isAsRead(transaction, document) ? { raised: all.slice(1) } : null,
+    );
+    return isRaised ? { ...transaction, hash, raw, signings: all } : null;
   }
 
   /** Records once the transaction that has a nonce for good, unless more was signed than the proof covered. */
   async markReplaced(
-    { nonce, purpose, signings }: RecordedTransaction,
+    transaction: RecordedTransaction,
     replacement: Replacement,
   ): Promise<"marked" | "known before" | "not proven"> {
-    const _id = this.#id(purpose);
-    const asRead = { _id, nonce, replacedBy: null, raised: { $size: signings.length - 1 } };
-    const { matchedCount } = await this.#collection.updateOne(asRead, { $set: { replacedBy: replacement } });
-    if (matchedCount > 0) return "marked";
-    const now = await this.#collection.findOne({ _id, nonce });
+    const isMarked = await this.#change(transaction, (document) =>
+      isAsRead(transaction, document) ? { replacedBy: replacement } : null,
+    );
+    if (isMarked) return "marked";
+    const now = await this.#genuine(transaction);
     return now === null || now.replacedBy === null ? "not proven" : "known before";
   }
 
@@ -263,12 +268,13 @@ export class ChainOutbox {
    * Returns the no-op to send under a replaced transaction's nonce if the chain has lost the other transaction, decided
    * once. The replaced call may have been sent under a later nonce or be over, so it is not sent.
    */
-  async noopFor({ nonce, purpose }: RecordedTransaction): Promise<Signing> {
+  async noopFor(transaction: RecordedTransaction): Promise<Signing> {
+    const { nonce, purpose } = transaction;
     const noop = await this.#signing.noop(nonce, await this.#dependencies.rpc.fees());
-    const _id = this.#id(purpose);
-    const isReplaced = { _id, nonce, replacedBy: { $ne: null }, noop: { $exists: false } };
-    const { matchedCount } = await this.#collection.updateOne(isReplaced, { $set: { noop } });
-    if (matchedCount > 0) return noop;
+    const isNew = await this.#change(transaction, (document) =>
+      document.replacedBy !== null && document.noop === undefined ? { noop } : null,
+    );
+    if (isNew) return noop;
     const known = (await this.find([purpose])).get(purpose);
     if (known === undefined || !isTransaction(known) || known.noop === null)
       throw new Error(`${purpose} was not replaced`);
@@ -321,7 +327,10 @@ export class ChainOutbox {
         });
         await this.#collection.bulkWrite(writes, { ordered: true });
         this.nonces.given(documents);
-        for (const document of documents) decided.set(this.#purposeOf(document), this.#recorded(document));
+        for (const document of documents) {
+          const purpose = this.#purposeOf(document);
+          decided.set(purpose, recordedOf(purpose, document));
+        }
       } catch (error) {
         this.nonces.forget();
         if (!isDuplicateKey(error)) throw error;
@@ -363,9 +372,34 @@ export class ChainOutbox {
   }
 
   #recorded(document: ChainTransactionDocument): Recorded {
-    return recordedOf(this.#purposeOf(document), document);
+    const purpose = this.#purposeOf(document);
+    const genuine = this.#dependencies.proofs.genuine("chainTransaction", document);
+    return genuine === null ? unprovenOf(purpose, document) : recordedOf(purpose, genuine);
+  }
+
+  /** Returns a transaction's record; null if it is gone or its proof is invalid. */
+  async #genuine({ nonce, purpose }: RecordedTransaction): Promise<ChainTransactionDocument | null> {
+    const found = await this.#collection.findOne({ _id: this.#id(purpose), nonce });
+    return this.#dependencies.proofs.genuine("chainTransaction", found);
+  }
+
+  /** Changes a transaction's record with its proof. False if `changeOf` has no change, or another process was first. */
+  async #change(
+    transaction: RecordedTransaction,
+    changeOf: (document: ChainTransactionDocument) => Partial<ChainTransactionDocument> | null,
+  ): Promise<boolean> {
+    const document = await this.#genuine(transaction);
+    const change = document === null ? null : changeOf(document);
+    if (document === null || change === null) return false;
+    const { _id, proof } = document;
+    const $set = this.#dependencies.proofs.changed("chainTransaction", document, change);
+    return (await this.#collection.updateOne({ _id, proof }, { $set })).matchedCount > 0;
   }
 }
+
+/** Whether a transaction is neither signed again nor replaced since it was read. Signings are only ever added. */
+const isAsRead = ({ signings }: RecordedTransaction, now: ChainTransactionDocument): boolean =>
+  now.replacedBy === null && now.raised.length === signings.length - 1;
 
 /** Matches decisions, not fences. */
 const DECIDED = { fence: { $exists: false } } as const;

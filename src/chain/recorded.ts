@@ -22,11 +22,8 @@ export interface Signing {
   readonly at: Date;
 }
 
-/**
- * One action on a chain, decided once: by a signed transaction, or by a refusal in its place. Nonce and call never
- * change, and every signing is recorded before it is sent. Whether it was mined is not stored: the chain knows.
- */
-export interface ChainTransactionDocument extends Document {
+/** The fields of an action on a chain that its proof covers, and `fence`. */
+export interface UnprovenTransaction extends Document {
   /** For example `eip155:1/spend/txn_…/1`. The purpose is unique, so one decision holds for all processes. */
   _id: string;
   chain: string;
@@ -55,6 +52,15 @@ export interface ChainTransactionDocument extends Document {
   createdAt: Date;
 }
 
+/**
+ * One action on a chain, decided once: by a signed transaction, or by a refusal in its place. Nonce and call never
+ * change, and every signing is recorded before it is sent. Whether it was mined is not stored: the chain knows.
+ */
+export interface ChainTransactionDocument extends UnprovenTransaction {
+  /** MAC over all fields but `fence` (`AccessProofs`). */
+  proof: string;
+}
+
 interface Purposed {
   /** Unique on the chain, for good. */
   readonly purpose: string;
@@ -76,7 +82,7 @@ export interface Call extends Purposed {
 
 export interface Refused extends Purposed {
   readonly kind: "refusal";
-  readonly refusal: NonNullable<ChainTransactionDocument["refusal"]>;
+  readonly refusal: NonNullable<UnprovenTransaction["refusal"]>;
 }
 
 export type Entry = Call | Refused;
@@ -104,10 +110,23 @@ export type Recorded =
   | {
       readonly kind: "refusal";
       readonly purpose: string;
-      readonly refusal: NonNullable<ChainTransactionDocument["refusal"]>;
+      readonly wallet: string | null;
+      readonly refusal: NonNullable<UnprovenTransaction["refusal"]>;
+    }
+  | {
+      /** A record that something else than the service has changed: neither signed nor refused, as far as is known. */
+      readonly kind: "unproven";
+      readonly purpose: string;
+      readonly nonce: number;
+      readonly raw: Hex;
+      readonly createdAt: Date;
     };
 
 export type RecordedTransaction = Extract<Recorded, { kind: "transaction" }>;
+export type RecordedRefusal = Extract<Recorded, { kind: "refusal" }>;
+type Unproven = Extract<Recorded, { kind: "unproven" }>;
+/** A record under a nonce, whose bytes can be sent. */
+export type Sendable = RecordedTransaction | Unproven;
 
 /** Returns the transaction fields of a refusal. */
 export const noTransaction = () => ({
@@ -126,7 +145,7 @@ export function recordedOf(purpose: string, document: ChainTransactionDocument):
   const { amountCents, createdAt, hash, isRepeated, limitVersion, nonce, raw, refusal, replacedBy, wallet } =
     document;
   const noop = document.noop === undefined ? null : signingOf(document.noop);
-  if (refusal !== null) return { kind: "refusal", purpose, refusal };
+  if (refusal !== null) return { kind: "refusal", purpose, wallet, refusal };
   if (nonce === null || hash === null || raw === null) throw new Error(`${document._id} is no transaction`);
   const signings = [{ hash, raw, at: createdAt }, ...document.raised].map(signingOf);
   const newest = signings.at(-1);
@@ -135,12 +154,20 @@ export function recordedOf(purpose: string, document: ChainTransactionDocument):
   return { kind: "transaction", purpose, nonce, hash: newest.hash, raw: newest.raw, signings, ...about };
 }
 
+/** Converts a document whose proof is invalid. Its bytes may be sent: anybody can send what the key has signed. */
+export function unprovenOf(purpose: string, { createdAt, nonce, raw }: ChainTransactionDocument): Unproven {
+  const bytes = typeof raw === "string" && isHex(raw) ? raw : "0x";
+  return { kind: "unproven", purpose, nonce: nonce ?? 0, raw: bytes, createdAt };
+}
+
 function signingOf({ at, hash, raw }: SigningDocument): Signing {
   if (!isHex(hash) || !isHex(raw)) throw new Error("a signing is not in hex");
   return { hash, raw, at };
 }
 
 const isHex = (text: string): text is Hex => /^0x[0-9a-f]*$/.test(text);
+
+export const isSendable = (recorded: Recorded): recorded is Sendable => recorded.kind !== "refusal";
 
 export const isTransaction = (recorded: Recorded): recorded is RecordedTransaction =>
   recorded.kind === "transaction";

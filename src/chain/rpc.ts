@@ -164,9 +164,9 @@ export class ChainRpc {
     return { blockNumber: await this.answer(this.client.getBlockNumber()) };
   }
 
-  /** Returns an account's number of transactions as of a block, or now. */
-  nonceAt(address: Address, blockNumber: bigint | "latest"): Promise<number> {
-    const at = blockNumber === "latest" ? { blockTag: blockNumber } : { blockNumber };
+  /** Returns an account's number of transactions as of a block, or now; `pending` includes those not mined yet. */
+  nonceAt(address: Address, blockNumber: bigint | "latest" | "pending"): Promise<number> {
+    const at = typeof blockNumber === "string" ? { blockTag: blockNumber } : { blockNumber };
     return this.answer(this.client.getTransactionCount({ address, ...at }));
   }
 

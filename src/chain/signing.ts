@@ -1,5 +1,6 @@
 import { type Address, keccak256 } from "viem";
 import type { Clock } from "../payments/ports.ts";
+import type { AccessProofs } from "../secrets/access-proofs.ts";
 import { caip2Of, type ChainConfig, type Fees, type Signer } from "./config.ts";
 import { GAS } from "./contracts.ts";
 import {
@@ -9,6 +10,7 @@ import {
   noTransaction,
   type RecordedTransaction,
   type Signing,
+  type UnprovenTransaction,
 } from "./recorded.ts";
 import { signedCallIn } from "./signed-call.ts";
 
@@ -16,6 +18,7 @@ interface SigningDependencies {
   readonly config: ChainConfig;
   readonly signer: Signer;
   readonly clock: Clock;
+  readonly proofs: Pick<AccessProofs, "proven">;
 }
 
 /** A call that only uses up its nonce. */
@@ -39,10 +42,10 @@ export class ChainSigning {
     fees: Fees | null,
     firstNonce: number,
   ): Promise<ChainTransactionDocument[]> {
-    const { clock, config, signer } = this.#dependencies;
+    const { clock, config, proofs, signer } = this.#dependencies;
     const createdAt = clock();
     const common = { chain: this.#chain, from: this.#from, createdAt };
-    const documents: ChainTransactionDocument[] = [];
+    const documents: UnprovenTransaction[] = [];
     let nonce = firstNonce;
     for (const entry of entries) {
       const own = { ...common, _id: `${this.#chain}/${entry.purpose}`, wallet: entry.wallet };
@@ -57,7 +60,7 @@ export class ChainSigning {
       documents.push({ ...own, ...noTransaction(), ...about, nonce, hash: keccak256(raw), raw });
       nonce += 1;
     }
-    return documents;
+    return documents.map((document) => proofs.proven("chainTransaction", document));
   }
 
   /** Signs the same call under the same nonce for other fees. */

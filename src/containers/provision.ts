@@ -1,3 +1,4 @@
+import { provenContainer } from "../store/level-records.ts";
 import type { Db } from "mongodb";
 import { auditValue } from "../domain/audit/canonical.ts";
 import type { AuditRecord } from "../domain/audit/entry.ts";
@@ -44,12 +45,12 @@ export async function provisionOrganization(
   await ledgerStarter.startLedger({ organizationId, projectId: defaultProjectId });
   const projects = db.collection<ProjectDocument>(COLLECTIONS.projects);
   const teams = db.collection<TeamDocument>(COLLECTIONS.teams);
-  const { _id: projectId, ...project } = accessProofs.proven("project", {
+  const { _id: projectId, ...project } = provenContainer(accessProofs, "project", {
     _id: defaultProjectId,
     ...container,
   });
   const inProject = { _id: defaultTeamId, ...container, projectId };
-  const { _id: teamId, ...team } = accessProofs.proven("team", inProject);
+  const { _id: teamId, ...team } = provenContainer(accessProofs, "team", inProject);
   await projects.updateOne({ _id: projectId }, { $setOnInsert: project }, { upsert: true });
   await teams.updateOne({ _id: teamId }, { $setOnInsert: team }, { upsert: true });
   await treasuries.record(organizationId);

@@ -53,11 +53,11 @@ export async function changeOrganizationSettings(
         ...(name === undefined ? {} : { name }),
         ...(typeof timezone === "string" ? { timezone } : {}),
         ...(requireSecondFactor === true ? { requireSecondFactor } : {}),
-        ...(typeof walletOwner === "string" ? { walletOwner } : {}),
+        ...(typeof walletOwner === "string" ? ownerFields(context, _id, walletOwner) : {}),
       };
       const unset = {
         ...(requireSecondFactor === false ? { requireSecondFactor: "" as const } : {}),
-        ...(walletOwner === null ? { walletOwner: "" as const } : {}),
+        ...(walletOwner === null ? { walletOwner: "" as const, walletOwnerProof: "" as const } : {}),
         ...(timezone === null ? { timezone: "" as const } : {}),
       };
       await organizations.updateOne({ _id }, { $set: set, $unset: unset }, { session });
@@ -82,4 +82,9 @@ export async function changeOrganizationSettings(
   const written = await context.mutex.run(organizationId, write);
   context.organizations.changed(organizationId);
   return written;
+}
+
+function ownerFields({ accessProofs }: WritingContext, _id: string, walletOwner: string) {
+  const owned = { _id, walletOwner };
+  return { walletOwner, walletOwnerProof: accessProofs.make("walletOwner", owned) };
 }

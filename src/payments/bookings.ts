@@ -135,7 +135,7 @@ export class Bookings {
   }
 
   async #closed(transactionId: string): Promise<Pick<CommandOf<"book">, "closed">> {
-    const found = await this.#dependencies.projections.paymentOf(transactionId);
+    const found = await this.#dependencies.projections.paymentOf(transactionId, "to adopt");
     if (found === null) throw unrecorded(transactionId);
     // The record of an open payment may be behind its ledger.
     return found.payment.phase === "done" ? { closed: found.payment } : {};

@@ -60,7 +60,7 @@ export class HmacPaymentProofs implements PaymentProofs {
     return this.#macs.make(decisionFacts(payer, order, decision));
   }
 
-  /** Proves the books in a payment's record, from which its ledger may restore them. */
+  /** Proves the books and the state in a payment's record, from which its ledger may restore them. */
   ofBooks(record: ProvenBooks): string {
     return this.#macs.make(booksFacts(record));
   }
@@ -69,12 +69,15 @@ export class HmacPaymentProofs implements PaymentProofs {
     return this.#macsOfRecords.isMac(booksFacts(record), record.ledgerState.booksProof);
   }
 
+  /** Whether the service wrote of a payment who requested it, and what. */
+  isOrderGenuine(record: TransactionDocument): boolean {
+    const { request } = paymentIn(record, null);
+    return this.#macsOfRecords.isMac(orderFacts(record, request), request.proof);
+  }
+
   /** Whether the service wrote of a charged payment who paid whom, and that it was charged. */
   isChargeGenuine(record: TransactionDocument): boolean {
-    const { request } = paymentIn(record, null);
-    return (
-      this.#macsOfRecords.isMac(orderFacts(record, request), request.proof) && this.areBooksGenuine(record)
-    );
+    return this.isOrderGenuine(record) && this.areBooksGenuine(record);
   }
 
   isAccepted(payer: AgentRef, payment: JudgedPayment): boolean {
@@ -111,22 +114,35 @@ type JudgedPayment = Pick<Payment, "books" | "phase" | "request">;
 const isOnlyBooked = ({ books, phase }: Omit<JudgedPayment, "request">): boolean =>
   books !== null && (phase === "following" || phase === "done");
 
-/** Fields of a recorded payment by which its books decide about money. */
+/** Fields of a recorded payment by which it counts. */
 export type ProvenBooks = Pick<
   TransactionDocument,
-  "_id" | "organizationId" | "agentId" | "revision" | "status"
+  | "_id"
+  | "organizationId"
+  | "projectId"
+  | "teamId"
+  | "agentId"
+  | "createdAt"
+  | "sequence"
+  | "revision"
+  | "status"
 > & {
-  readonly ledgerState: Pick<LedgerState, "amountMc" | "books" | "day" | "windowAt">;
+  readonly ledgerState: Pick<LedgerState, "amountMc" | "books" | "day" | "phase" | "windowAt">;
 };
 
-const booksFacts = ({ _id, agentId, ledgerState, organizationId, revision, status }: ProvenBooks): string =>
+const booksFacts = ({ _id, agentId, createdAt, ledgerState, ...record }: ProvenBooks): string =>
   asText([
     "books",
-    organizationId,
+    record.organizationId,
+    record.projectId,
+    record.teamId,
     agentId,
     _id,
-    revision,
-    status,
+    createdAt.getTime(),
+    record.sequence,
+    record.revision,
+    record.status,
+    ledgerState.phase,
     ledgerState.day,
     ledgerState.windowAt?.getTime() ?? null,
     // Books of a payment charged in full follow from its amount.

@@ -144,8 +144,11 @@ export interface Projections {
   writePayment(profile: AgentProfile, payment: Payment): Promise<void>;
   /** Returns the recorded end of a payment that ended unpaid; null if it has not ended so. */
   endOf(transactionId: string): Promise<UnpaidEnd | null>;
-  /** Returns a recorded payment and its owner; null if there is no record. */
-  paymentOf(transactionId: string): Promise<RecordedOwn | null>;
+  /**
+   * Returns a recorded payment and its owner; null if there is no record. `to adopt`: for a ledger that has forgotten the
+   * payment; throws for a record that is older than what the audit log has of it.
+   */
+  paymentOf(transactionId: string, use?: "to read" | "to adopt"): Promise<RecordedOwn | null>;
   /** Returns an agent's recorded account, all of its payments closed; null if there is no record. */
   closedAgent(agentId: string): Promise<Omit<DroppedAccount, "asOfRevision"> | null>;
   /** Returns the texts in a payment's record; null if there is no record. */

@@ -53,6 +53,15 @@ export interface RailFinding {
   readonly mayBeInFlight: boolean;
 }
 
+/** Returns the finding of a rail's record that something other than the service has changed. */
+export const alteredRecord = (paymentId: string | null, recordId: string): RailFinding => ({
+  id: paymentId ?? recordId,
+  what: `the record ${recordId}`,
+  expected: "as the service wrote it",
+  found: "changed since",
+  mayBeInFlight: false,
+});
+
 export const findingText = ({ expected, found, id, what }: RailFinding): string =>
   `${id}: ${what}; expected ${expected}, found ${found}`;
 

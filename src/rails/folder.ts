@@ -5,11 +5,12 @@ import type { TimedEffect } from "../messages/rail-network.ts";
 import type { AgentProfile } from "../domain/agent/state.ts";
 import type { Clock, RailPort } from "../payments/ports.ts";
 import type { Collections } from "../store/collections.ts";
-import type { TransactionDocument } from "../store/documents.ts";
+import type { AgentDocument, TransactionDocument } from "../store/documents.ts";
 import type { PaymentEntry, RailFinding } from "./findings.ts";
 import type { CardConnectionDocument, CardConnections } from "./card/connections.ts";
 import type { PaymentRulings } from "../payments/rules/payment-rules.ts";
 import type { IssuedCards } from "./card/issued.ts";
+import type { AccessProofs } from "../secrets/access-proofs.ts";
 import type { PocketKeys } from "./pocket/pocket-keys.ts";
 import type { RailStep } from "./rail-steps.ts";
 import type { Wallets } from "./wallet/index.ts";
@@ -21,6 +22,8 @@ export interface RailsDependencies {
   readonly cards: IssuedCards;
   readonly rulings: Pick<PaymentRulings, "categoriesOver">;
   readonly cardConnections: CardConnections;
+  /** Whether an agent's record is unchanged since the service wrote it. */
+  readonly isAgentGenuine: (agent: AgentDocument) => boolean;
   /** Null if no chain is set up. */
   readonly wallets: Pick<Wallets, "rail"> | null;
   /** Rail for the wallet's payments that buy from shops. Null if no chain is set up. */
@@ -53,6 +56,8 @@ export interface RailSources {
   readonly env: NodeJS.ProcessEnv;
   /** Null: a pocket's address is taken from the authorizations it signed. */
   readonly pocketKeys: PocketKeys | null;
+  /** Proofs of the rails' records; null without a master key. */
+  readonly accessProofs: Pick<AccessProofs, "isGenuine"> | null;
   /** Null without a master key, which opens the connections' records. */
   readonly cardConnections: Pick<CardConnections, "fresh"> | null;
   readonly chainRpcUrl: string | null;

@@ -30,9 +30,9 @@ export const RAIL_FOLDERS: { readonly [R in Rail]: RailFolder<R> } = {
   },
   wallet: {
     kind: "push",
-    open: ({ db, purchases, wallets }) =>
+    open: ({ db, isAgentGenuine, purchases, wallets }) =>
       wallets === null || purchases === null
-        ? walletRailWithoutChain(new AgentWallets(db, () => true))
+        ? walletRailWithoutChain(new AgentWallets(db, isAgentGenuine))
         : withPurchases(wallets.rail, purchases),
     mode: (wallets) => (wallets === null ? "off" : wallets.sandbox === null ? "real" : "local"),
     stepsOf: walletSteps,

@@ -1,6 +1,7 @@
 import type { RaiseRequestDocument } from "../store/raise-documents.ts";
 import { valueAt } from "../lib/value-at.ts";
 import {
+  type AgentDocument,
   COLLECTIONS,
   type EventDocument,
   type ProjectDocument,
@@ -9,6 +10,7 @@ import {
 import {
   AUTH_COLLECTIONS,
   type InviteDocument,
+  type OrganizationDocument,
   type PasskeyChallengeDocument,
   type SessionDocument,
   type UserDocument,
@@ -21,7 +23,9 @@ import {
   type EndpointDocument,
   WEBHOOK_COLLECTIONS,
 } from "../store/webhook-documents.ts";
+import type { ChainTransactionDocument } from "../chain/recorded.ts";
 import type { IssuedDocument } from "../rails/card/places.ts";
+import type { AuthorizationDocument } from "../rails/pocket/authorizations.ts";
 import type { KeyedMacs } from "./keyed-macs.ts";
 
 const RULES_FIELDS = ["_id", "approvalRules.version", "approvalRules.contentHash"];
@@ -136,6 +140,18 @@ export const ACCESS_RECORDS = {
       "jitRole",
     ] satisfies readonly (keyof SsoDocument)[],
   },
+  walletOwner: {
+    what: "owners of wallets",
+    collection: AUTH_COLLECTIONS.organizations,
+    path: "walletOwnerProof",
+    fields: ["_id", "walletOwner"] satisfies readonly (keyof OrganizationDocument)[],
+  },
+  treasury: {
+    what: "treasuries",
+    collection: AUTH_COLLECTIONS.organizations,
+    path: "treasuryProof",
+    fields: ["_id", "treasury"] satisfies readonly (keyof OrganizationDocument)[],
+  },
   project: {
     what: "projects' records",
     collection: COLLECTIONS.projects,
@@ -147,6 +163,37 @@ export const ACCESS_RECORDS = {
     collection: COLLECTIONS.teams,
     path: "proof",
     fields: ["_id", "organizationId", "projectId"] satisfies readonly (keyof TeamDocument)[],
+  },
+  projectCap: {
+    what: "projects' caps",
+    collection: COLLECTIONS.projects,
+    path: "capProof",
+    fields: ["_id", "cap"] satisfies readonly (keyof ProjectDocument)[],
+  },
+  teamCap: {
+    what: "teams' caps",
+    collection: COLLECTIONS.teams,
+    path: "capProof",
+    fields: ["_id", "cap"] satisfies readonly (keyof TeamDocument)[],
+  },
+  projectCalendar: {
+    what: "projects' calendars",
+    collection: COLLECTIONS.projects,
+    path: "calendarProof",
+    fields: ["_id", "calendar"] satisfies readonly (keyof ProjectDocument)[],
+  },
+  /** Decided by the ledger, which reads it only when it is restored from the records. */
+  agentAccount: {
+    what: "agents' policies",
+    collection: COLLECTIONS.agents,
+    path: "accountProof",
+    fields: [
+      "_id",
+      "policy",
+      "policyVersion",
+      "accountRevision",
+      "accountStatus",
+    ] satisfies readonly (keyof AgentDocument)[],
   },
   projectRules: {
     what: "projects' approval rules",
@@ -239,6 +286,54 @@ export const ACCESS_RECORDS = {
       "createdAt",
     ] satisfies readonly (keyof IssuedDocument)[],
   },
+  /** A fence has no proof: it decides nothing. */
+  chainTransaction: {
+    what: "chain transactions",
+    collection: COLLECTIONS.chainTransactions,
+    path: "proof",
+    fields: [
+      "_id",
+      "chain",
+      "from",
+      "nonce",
+      "hash",
+      "raw",
+      "raised",
+      "replacedBy",
+      "noop",
+      "isRepeated",
+      "wallet",
+      "amountCents",
+      "limitVersion",
+      "refusal",
+      "createdAt",
+    ] satisfies readonly (keyof ChainTransactionDocument)[],
+  },
+  pocketAuthorization: {
+    what: "pockets' authorizations",
+    collection: COLLECTIONS.pocketAuthorizations,
+    path: "proof",
+    fields: [
+      "_id",
+      "agentId",
+      "from",
+      "chain",
+      "nonce",
+      "to",
+      "units",
+      "validAfter",
+      "validBefore",
+      "signedAtBlock",
+      "signature",
+      "createdAt",
+    ] satisfies readonly (keyof AuthorizationDocument)[],
+  },
+  purchaseRefusal: {
+    what: "refusals of purchases",
+    collection: COLLECTIONS.purchases,
+    path: "refusalProof",
+    fields: ["_id", "refusal"],
+  },
   raiseRequest: {
     what: "raise requests",
     collection: COLLECTIONS.raiseRequests,
@@ -274,8 +369,14 @@ export const ACCESS_KINDS: readonly AccessKind[] = [
   "organizationKey",
   "invite",
   "sso",
+  "walletOwner",
+  "treasury",
   "project",
   "team",
+  "projectCap",
+  "teamCap",
+  "projectCalendar",
+  "agentAccount",
   "projectRules",
   "teamRules",
   "projectRestrictions",
@@ -285,6 +386,9 @@ export const ACCESS_KINDS: readonly AccessKind[] = [
   "event",
   "delivery",
   "issuedCard",
+  "chainTransaction",
+  "pocketAuthorization",
+  "purchaseRefusal",
   "raiseRequest",
   "server",
 ];

@@ -17,7 +17,7 @@ import type { BudgetPolicy, DenialCode } from "../domain/ledger/policy.ts";
 import type { AgentLabels } from "../domain/agent/labels.ts";
 import type { AgentLifecycle, AgentProfile } from "../domain/agent/state.ts";
 import type { Calendar, Period } from "../domain/ledger/calendar.ts";
-import type { Cap } from "../domain/ledger/state.ts";
+import type { AccountStatus, Cap } from "../domain/ledger/state.ts";
 import type { Restrictions } from "../domain/rules/restrictions.ts";
 import type { ApprovalRule } from "../domain/rules/rules.ts";
 import type {
@@ -102,8 +102,8 @@ export interface LedgerState {
   amountMc: number;
   card?: PaymentCard;
   books: StoredBooks | null;
-  /** MAC over the books at this revision; null if there are none. */
-  booksProof: string | null;
+  /** MAC over the payment's state and books at this revision. */
+  booksProof: string;
   /** Id that the payment's approval has, or would have. */
   approvalId: string;
   fingerprint: string;
@@ -215,6 +215,10 @@ export interface AgentDocument extends Document, Partial<AgentLabels> {
   revision: number;
   /** Revision of the agent's ledger account that policy, totals and paused state were written from. */
   accountRevision: number;
+  /** Status of the account at that revision, which `lifecycle` shows unless the agent is archived. */
+  accountStatus: AccountStatus;
+  /** MAC over the account's policy and status at that revision (`AccessProofs`). */
+  accountProof: string;
 }
 
 /** Returns the agent's profile, as actors and rails get it. */
@@ -376,6 +380,10 @@ export interface ContainerDocument extends RuledDocument {
   calendar?: Calendar;
   /** MAC over the container's place (`AccessProofs`). */
   proof: string;
+  /** MAC over the cap, or over having none (`AccessProofs`). */
+  capProof: string;
+  /** Of a project: MAC over the calendar, or over having none (`AccessProofs`). */
+  calendarProof?: string;
   /** Children ever created (of a team: agents), so that a create and an archival write to the same record. */
   childrenCreated?: number;
 }

@@ -37,10 +37,14 @@ export interface OrganizationDocument {
   readonly isAudited?: true;
   /** Address that owns the wallets of agents created from now on; missing if none is set. */
   readonly walletOwner?: string;
+  /** MAC over the owner (`AccessProofs`). */
+  readonly walletOwnerProof?: string;
   /** IANA time zone of the organization's members; missing if none is set. */
   readonly timezone?: string;
   /** Wallet that receives the organization's deposits; missing until there is an owner, or without a chain. */
   readonly treasury?: WalletRecord | null;
+  /** MAC over the treasury (`AccessProofs`). */
+  readonly treasuryProof?: string;
   /** Counter that every change of roles and every removal writes, so that concurrent ones conflict. */
   readonly membersRevision?: number;
   /** Counter that every new webhook endpoint writes, so that concurrent ones can't both take the last place. */

@@ -26,7 +26,7 @@ const REVERSED =
 export function transactionDocument(
   profile: AgentProfile,
   payment: Payment,
-  booksProof: string | null = null,
+  booksProof = "",
 ): TransactionDocument {
   const { approval, books, denial, request } = payment;
   const { onChainTxHash } = payment;

@@ -1,12 +1,13 @@
 import type DataLoader from "dataloader";
-import type { AnyBulkWriteOperation, Collection, Db, Document } from "mongodb";
+import type { AnyBulkWriteOperation, Collection, Db } from "mongodb";
+import type { AgentPlaces } from "../agents/agent-places.ts";
+import type { BookedTotals } from "../audit/booked-totals.ts";
 import { documentLoader } from "../lib/batch-loader.ts";
 import { isDuplicateKey } from "../lib/duplicate-key.ts";
 import type { Payment, PaymentTexts } from "../domain/ledger/payment.ts";
 import type { AgentProfile, AgentSummary } from "../domain/agent/state.ts";
 import type { DroppedAccount, RecordedCap } from "../domain/ledger/commands.ts";
-import type { Calendar } from "../domain/ledger/calendar.ts";
-import type { AccountSummary, Cap } from "../domain/ledger/state.ts";
+import type { AccountSummary } from "../domain/ledger/state.ts";
 import { dayWith } from "../domain/ledger/restore.ts";
 import { emptyUsage } from "../domain/ledger/usage.ts";
 import { type BulkOutcome, BulkWriter } from "./bulk-writer.ts";
@@ -27,6 +28,7 @@ import {
 } from "./payment-records.ts";
 import { recordedBooks } from "./stored-books.ts";
 import { HeldPaymentWriter, recordsOf } from "./held-payments.ts";
+import { accountFields, agentFields, calendarWrite, capWrite, type LevelProofs } from "./level-records.ts";
 import type { Indexes } from "./indexes.ts";
 
 /**
@@ -40,9 +42,23 @@ export class DuplicateIdempotencyKey extends Error {
 /** Final statuses of payments that no rail has made or ever will. */
 const ENDED_UNPAID = ["denied", "expired", "failed"] as const;
 
+const NOTHING_BOOKED = { capturedMc: 0, creditedMc: 0, recalledMc: 0, disputedMc: 0 };
+
 export interface BookProofs {
   ofBooks(record: TransactionDocument): string;
   areBooksGenuine(record: TransactionDocument): boolean;
+  isOrderGenuine(record: TransactionDocument): boolean;
+}
+
+export interface ProjectionsDependencies {
+  readonly accessProofs: LevelProofs;
+  readonly booked: Pick<BookedTotals, "exceed">;
+  readonly db: Db;
+  readonly journal: EventJournal;
+  /** Called at most once per revision, even if several processes try to write it. */
+  readonly onPaymentWritten?: (payment: Payment) => void;
+  readonly places: Pick<AgentPlaces, "of">;
+  readonly proofs: BookProofs;
 }
 
 /** Projections in MongoDB, acknowledged by the journals of a majority. */
@@ -56,21 +72,27 @@ export class MongoProjections implements Projections {
   readonly #teams: Collection<ContainerDocument>;
   readonly #journal: EventJournal;
   readonly #onPaymentWritten: (payment: Payment) => void;
-
   readonly #collections: Pick<Collections, "agents" | "approvals" | "transactions">;
-
   readonly #proofs: BookProofs;
+  readonly #accessProofs: LevelProofs;
+  readonly #booked: Pick<BookedTotals, "exceed">;
+  readonly #places: Pick<AgentPlaces, "of">;
 
-  /** `onPaymentWritten` is called at most once per revision, even if several processes try to write it. */
-  constructor(
-    db: Db,
-    journal: EventJournal,
-    proofs: BookProofs,
-    onPaymentWritten: (payment: Payment) => void = () => undefined,
-  ) {
+  constructor({
+    accessProofs,
+    booked,
+    db,
+    journal,
+    onPaymentWritten,
+    places,
+    proofs,
+  }: ProjectionsDependencies) {
+    this.#accessProofs = accessProofs;
     this.#journal = journal;
     this.#proofs = proofs;
-    this.#onPaymentWritten = onPaymentWritten;
+    this.#places = places;
+    this.#booked = booked;
+    this.#onPaymentWritten = onPaymentWritten ?? (() => undefined);
     this.#transactions = db.collection<TransactionDocument>(COLLECTIONS.transactions);
     this.#transactionWrites = new BulkWriter(this.#transactions);
     this.#heldWrites = new HeldPaymentWriter(db);
@@ -85,16 +107,23 @@ export class MongoProjections implements Projections {
     );
   }
 
-  async paymentOf(transactionId: string): Promise<RecordedOwn | null> {
+  async paymentOf(
+    transactionId: string,
+    use: "to read" | "to adopt" = "to read",
+  ): Promise<RecordedOwn | null> {
     const found = await this.#transactionsById.load(transactionId);
     if (found === null) return null;
     const { approval, transaction } = await recordsOf(this.#collections, found);
-    const { agentId, agentName: name, ledgerState, organizationId, projectId, teamId } = transaction;
-    // The ledger adopts the books as they are.
-    if (ledgerState.books !== null && !this.#proofs.areBooksGenuine(transaction))
-      throw new Error(`the books in the record of ${transactionId} are not as the service wrote them`);
-    const profile = { organizationId, projectId, teamId, agentId, name };
-    return { profile, payment: paymentIn(transaction, approval) };
+    const { agentId, agentName: name } = transaction;
+    // The ledger adopts the payment as it is recorded.
+    if (!this.#proofs.isOrderGenuine(transaction) || !this.#proofs.areBooksGenuine(transaction))
+      throw new Error(`the record of ${transactionId} is not as the service wrote it`);
+    const profile = { ...(await this.#places.of(agentId)), agentId, name };
+    const payment = paymentIn(transaction, approval);
+    const recorded = payment.books?.bookings.at(-1) ?? NOTHING_BOOKED;
+    if (use === "to adopt" && (await this.#booked.exceed(profile.organizationId, transactionId, recorded)))
+      throw new Error(`the record of ${transactionId} is older than its entries in the audit log`);
+    return { profile, payment };
   }
 
   async closedAgent(agentId: string): Promise<Omit<DroppedAccount, "asOfRevision"> | null> {
@@ -172,81 +201,28 @@ export class MongoProjections implements Projections {
   async writeAccount(summary: AccountSummary): Promise<void> {
     const { agentId, events, revision } = summary;
     const filter = { _id: agentId, accountRevision: { $lt: revision } };
+    const update = [{ $set: accountFields(this.#accessProofs, summary) }];
     await Promise.all([
-      this.#agentWrites.write({ updateOne: { filter, update: [{ $set: accountFields(summary) }] } }),
+      this.#agentWrites.write({ updateOne: { filter, update } }),
       this.#journal.publishLifecycle(agentId, events),
     ]);
   }
 
   async writeCaps(projectId: string, caps: readonly RecordedCap[]): Promise<void> {
-    const ofTeams = caps.flatMap(({ cap, teamId }) => (teamId === null ? [] : [capWrite(teamId, cap)]));
-    const ofProject = caps.flatMap(({ calendar, cap, teamId }) =>
-      teamId === null
-        ? [capWrite(projectId, cap), ...(calendar === undefined ? [] : [calendarWrite(projectId, calendar)])]
-        : [],
+    const proofs = this.#accessProofs;
+    const ofTeams = caps.flatMap(({ cap, teamId }) =>
+      teamId === null ? [] : [capWrite(proofs, "team", teamId, cap)],
     );
+    const ofProject = caps.flatMap(({ calendar, cap, teamId }) => {
+      if (teamId !== null) return [];
+      const ofCalendar = calendar === undefined ? [] : [calendarWrite(proofs, projectId, calendar)];
+      return [capWrite(proofs, "project", projectId, cap), ...ofCalendar];
+    });
     await Promise.all([
       ofTeams.length > 0 && this.#teams.bulkWrite(ofTeams, { ordered: false }),
       ofProject.length > 0 && this.#projects.bulkWrite(ofProject, { ordered: false }),
     ]);
   }
-}
-
-/** Updates a project's calendar if the recorded one is older. Written together with the project's cap. */
-const calendarWrite = (_id: string, calendar: Calendar): AnyBulkWriteOperation<ContainerDocument> => ({
-  updateOne: {
-    filter: {
-      _id,
-      $or: [{ calendar: { $exists: false } }, { "calendar.version": { $lt: calendar.version } }],
-    },
-    update: { $set: { calendar } },
-  },
-});
-
-const capWrite = (_id: string, cap: Cap): AnyBulkWriteOperation<ContainerDocument> => ({
-  updateOne: {
-    filter: { _id, $or: [{ cap: { $exists: false } }, { "cap.version": { $lt: cap.version } }] },
-    update: { $set: { cap } },
-  },
-});
-
-/**
- * Writes an agent's record as its actor and its ledger have it, also over one of the same revisions, never over a later
- * one. Returns whether both parts were written.
- */
-export async function overwriteAgent(
-  agents: Collection<AgentDocument>,
-  agent: AgentSummary | null,
-  account: AccountSummary | null,
-): Promise<boolean> {
-  const written = await Promise.all([
-    agent === null ||
-      agents.updateOne({ _id: agent.agentId, revision: { $lte: agent.revision } }, [
-        { $set: { ...agentFields(agent), ...literal(firstUseOf(agent)) } },
-      ]),
-    account === null ||
-      agents.updateOne({ _id: account.agentId, accountRevision: { $lte: account.revision } }, [
-        { $set: accountFields(account) },
-      ]),
-  ]);
-  return written.every((each) => each === true || each.matchedCount > 0);
-}
-
-/** Likewise for the cap of a project or of one of its teams, by the cap's version. */
-export async function overwriteCap(
-  db: Db,
-  projectId: string,
-  { cap, teamId }: RecordedCap,
-): Promise<boolean> {
-  const name = teamId === null ? COLLECTIONS.projects : COLLECTIONS.teams;
-  const written = await db.collection<ContainerDocument>(name).updateOne(
-    {
-      _id: teamId ?? projectId,
-      $or: [{ cap: { $exists: false } }, { "cap.version": { $lte: cap.version } }],
-    },
-    { $set: { cap } },
-  );
-  return written.matchedCount > 0;
 }
 
 /** Likewise for the records of a payment. */
@@ -275,14 +251,13 @@ export async function overwritePayment(
   }
 }
 
-/** Returns a payment's record with the proof of its books. */
+/** Returns a payment's record with the proof of its state and books. */
 function provenRecord(
   proofs: Pick<BookProofs, "ofBooks">,
   profile: AgentProfile,
   payment: Payment,
 ): TransactionDocument {
   const record = transactionDocument(profile, payment);
-  if (payment.books === null) return record;
   return { ...record, ledgerState: { ...record.ledgerState, booksProof: proofs.ofBooks(record) } };
 }
 
@@ -291,73 +266,6 @@ function approvalRecord(profile: AgentProfile, payment: Payment): ApprovalDocume
   const approval = approvalDocument(profile, payment);
   return approval === null || payment.phase !== "done" ? approval : { ...approval, closedAt: new Date() };
 }
-
-const literal = (fields: object): Document =>
-  Object.fromEntries(Object.entries(fields).map(([name, value]) => [name, { $literal: value }] as const));
-
-/** Keeps a newer `updatedAt`: people change parts of the record that no actor knows. */
-const notBefore = (updatedAt: number): Document => ({
-  $max: ["$updatedAt", { $literal: new Date(updatedAt) }],
-});
-
-/**
- * Returns a pipeline's `$set`, since the key is chosen from the record's candidates; all other values are literals.
- * Only these fields are set, whatever else a summary contains: summaries come through Temporal, while an agent's
- * organization, place, wallet and key hashes are written once, by the server, at its creation.
- */
-function agentFields(summary: AgentSummary): Document {
-  const { archivedAt, keyId, name, revision, updatedAt, walletDetached } = summary;
-  const { authenticatedAt } = firstUseOf(summary);
-  return {
-    ...literal({ name, walletDetached, revision, archivedAt: dateOrNull(archivedAt) }),
-    // Keeps a first use that is recorded: a first use raises no revision, so this summary may predate it.
-    authenticatedAt: { $ifNull: ["$authenticatedAt", { $literal: authenticatedAt }] },
-    ...(archivedAt === null ? {} : { lifecycle: { $literal: "archived" } }),
-    ...keyFields(keyId),
-    updatedAt: notBefore(updatedAt),
-  };
-}
-
-/** Returns the `$set` of the fields that the ledger decides. An archived agent stays archived. */
-function accountFields(summary: AccountSummary): Document {
-  const { policy, policyVersion, reservedCents, revision, revokedKeyId, spentCents, status, updatedAt } =
-    summary;
-  const isOpen = status !== "closed";
-  return {
-    ...literal({ policy, policyVersion, spentCents, reservedCents, accountRevision: revision }),
-    ...(isOpen
-      ? { lifecycle: { $cond: [{ $eq: ["$lifecycle", "archived"] }, "archived", { $literal: status }] } }
-      : {}),
-    ...(revokedKeyId === null ? {} : withoutKey(revokedKeyId)),
-    updatedAt: notBefore(updatedAt),
-  };
-}
-
-/** Removes a key, also from the candidates, in case the record does not show yet that the actor chose it. */
-const withoutKey = (keyId: string): Document => ({
-  key: { $cond: [{ $eq: ["$key.id", { $literal: keyId }] }, null, "$key"] },
-  candidateKeys: otherCandidates(keyId),
-});
-
-const candidates = { $ifNull: ["$candidateKeys", []] };
-
-const candidatesWith = (cond: Document): Document => ({ $filter: { input: candidates, cond } });
-
-const otherCandidates = (keyId: string | null): Document => candidatesWith({ $ne: ["$$this.id", keyId] });
-
-/** Returns the key that the actor names: the record's own, or the candidate with its id. */
-function keyFields(keyId: string | null): Document {
-  if (keyId === null) return { key: { $literal: null }, candidateKeys: candidates };
-  const chosen = { $ifNull: [{ $first: candidatesWith({ $eq: ["$$this.id", keyId] }) }, null] };
-  return {
-    key: { $cond: [{ $eq: ["$key.id", keyId] }, "$key", chosen] },
-    candidateKeys: otherCandidates(keyId),
-  };
-}
-
-const firstUseOf = ({ authenticatedAt }: AgentSummary) => ({ authenticatedAt: dateOrNull(authenticatedAt) });
-
-const dateOrNull = (at: number | null): Date | null => (at === null ? null : new Date(at));
 
 /** Maximum rounds in which racing writes of one record are repeated; one writer wins each round. */
 const RACING_WRITES_MAX = 8;

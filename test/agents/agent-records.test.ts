@@ -1,4 +1,5 @@
-import { TEST_ACCESS_PROOFS, TEST_PAYMENT_PROOFS } from "../support/access-proofs.ts";
+import { AgentPlaces } from "../../src/agents/agent-places.ts";
+import { TEST_ACCESS_PROOFS, TEST_AGENT_PROOFS, TEST_PAYMENT_PROOFS } from "../support/access-proofs.ts";
 import { expect } from "chai";
 import type { AgentDocument, EventDocument } from "../../src/store/documents.ts";
 import { COLLECTIONS } from "../../src/store/documents.ts";
@@ -75,12 +76,21 @@ describe("agents' records", () => {
       walletDetached: false,
       revision: 1,
       accountRevision: 1,
+      accountStatus: "active",
+      accountProof: "",
       ...change,
     });
   }
 
   const projections = () =>
-    new MongoProjections(database.db, new EventJournal(database.db, TEST_ACCESS_PROOFS), TEST_PAYMENT_PROOFS);
+    new MongoProjections({
+      accessProofs: TEST_ACCESS_PROOFS,
+      booked: { exceed: () => Promise.resolve(false) },
+      db: database.db,
+      journal: new EventJournal(database.db, TEST_ACCESS_PROOFS),
+      places: new AgentPlaces(database.db, TEST_AGENT_PROOFS),
+      proofs: TEST_PAYMENT_PROOFS,
+    });
 
   it("what actor and ledger write keeps apart, in whatever order, and older ones change nothing", async () => {
     await newAgent("both");

@@ -1,3 +1,4 @@
+import { TEST_ACCESS_PROOFS } from "../support/access-proofs.ts";
 import { expect } from "chai";
 import { MongoClient } from "mongodb";
 import { type Hex, keccak256, parseTransaction, toHex } from "viem";
@@ -134,7 +135,13 @@ describe("the record of the service's transactions", () => {
         return scene.signer.sign(transaction);
       },
     };
-    const at = { db, config: scene.config, rpc: new ChainRpc(scene.config), clock: () => new Date() };
+    const at = {
+      db,
+      config: scene.config,
+      rpc: new ChainRpc(scene.config),
+      clock: () => new Date(),
+      proofs: TEST_ACCESS_PROOFS,
+    };
     const [one, other] = [new ChainOutbox({ ...at, signer }), new ChainOutbox({ ...at, signer })];
     await one.record([callOf("a")]);
     // Knows a next nonce that is out of date by then.

@@ -1,3 +1,4 @@
+import { TEST_ACCESS_PROOFS } from "../support/access-proofs.ts";
 import { expect } from "chai";
 import { MongoClient } from "mongodb";
 import { createServer } from "node:http";
@@ -86,6 +87,7 @@ describe("a record whose write was not acknowledged", () => {
       signer: scene.signer,
       rpc: new ChainRpc(scene.config),
       clock: () => new Date(),
+      proofs: TEST_ACCESS_PROOFS,
     });
     proxy.breakAt(CHAIN_TRANSACTIONS, 2);
     const first = await outbox.record([callOf("a"), callOf("b")]).catch(() => null);

@@ -35,7 +35,7 @@ const MASTER_KEY = MasterKey.parse("a-master-key-for-tests-long-enough-to-be-one
 
 /** Settings of a service that trusts agents' records. */
 export const TRUSTED = {
-  eventProofs: TEST_ACCESS_PROOFS,
+  accessProofs: TEST_ACCESS_PROOFS,
   fundingMacs: MASTER_KEY.macs("payment-proofs"),
   isAgentGenuine: (): boolean => true,
   auditTarget: () => Promise.resolve(),
@@ -191,7 +191,7 @@ export async function openScene(url = sharedChainUrl(), keyOf?: Scene): Promise<
     const instance = {
       wallets: { ...wallets, rail: unstopped(wallets.rail) },
       rail: wallets.rail,
-      outbox: new ChainOutbox({ ...common, rpc: new ChainRpc(at) }),
+      outbox: new ChainOutbox({ ...common, rpc: new ChainRpc(at), proofs: TEST_ACCESS_PROOFS }),
       troubles,
       repairs,
     };
@@ -298,7 +298,8 @@ function recordOf(
   const now = new Date();
   const about = { organizationId, projectId, teamId, name, description: null, scopes: null };
   const money = { policy, policyVersion: 1, spentCents: 0, reservedCents: 0, wallet, key: null };
-  const revisions = { revision: 1, accountRevision: 1, walletDetached: false };
+  const account = { accountRevision: 1, accountStatus: "active", accountProof: "" } as const;
+  const revisions = { revision: 1, ...account, walletDetached: false };
   const times = { createdAt: now, updatedAt: now, archivedAt: null, ...revisions };
   const createdBy = { type: "user", id: "usr_1" } as const;
   return {

@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { expect } from "chai";
 import { collectionsOf } from "../../src/store/collections.ts";
+import { provenContainer } from "../../src/store/level-records.ts";
 import type { TeamDocument } from "../../src/store/documents.ts";
 import { type Answer, onceReachable } from "../support/api.ts";
 import { atOnce } from "../support/at-once.ts";
@@ -19,7 +20,7 @@ const teamRecord = (
   projectId: string,
   archivedAt: Date | null,
 ): TeamDocument =>
-  TEST_ACCESS_PROOFS.proven("team", {
+  provenContainer(TEST_ACCESS_PROOFS, "team", {
     _id: randomUUID(),
     organizationId,
     projectId,

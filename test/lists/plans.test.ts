@@ -198,6 +198,7 @@ describe(`lists and rules among ${ROWS.toLocaleString("en")} records of each kin
     archivedAt: isRare(index) ? madeAt(0) : null,
     state: isRare(index) ? "archived" : "active",
     proof: "",
+    capProof: "",
   });
 
   it("projects and teams: any project and state, under any binding", async () => {

@@ -2,6 +2,14 @@ import { capturedInFull } from "../../src/domain/ledger/books.ts";
 import { expire } from "../../src/domain/ledger/resolutions.ts";
 import { withBooks } from "../../src/domain/ledger/payment.ts";
 import { TEST_ACCESS_PROOFS, TEST_PAYMENT_PROOFS } from "../support/access-proofs.ts";
+import { BookedTotals } from "../../src/audit/booked-totals.ts";
+import { AuditAppender } from "../../src/audit/chain/appender.ts";
+import { auditSeal } from "../../src/audit/chain/seal.ts";
+import { AUDIT_INDEXES } from "../../src/store/audit-documents.ts";
+import { createIndexes } from "../../src/store/indexes.ts";
+import { paymentDecisions } from "../../src/domain/audit/payment-decisions.ts";
+import { MasterKey } from "../../src/secrets/master-key.ts";
+import { TEST_MASTER_KEY } from "../support/payloads.ts";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { expect } from "chai";
 import { Timestamp } from "mongodb";
@@ -20,6 +28,7 @@ import { MemoryProjections, MemoryRail, silentPublishing, VOUCHED } from "../wor
 import { times } from "../support/world.ts";
 
 const SETTLED = { status: "settled" } as const;
+const seal = auditSeal(MasterKey.parse(TEST_MASTER_KEY, "a test").deriveKeys("audit-log"));
 /** Payments that are written at the same time, by each of two processes. */
 const PAYMENTS = 20;
 
@@ -30,11 +39,16 @@ function heldPayments(): Payment[][] {
     const held = account.pay(100);
     const { transactionId } = held.request;
     const { payment } = account.resolve(index % 2 === 0 ? "approve" : "deny", transactionId);
-    if (payment.phase === "done") return [held, payment];
+    if (payment.phase === "done") return [held, payment].map(requested);
     account.settle(transactionId);
-    return [held, payment, settle(payment, SETTLED, account.now)];
+    return [held, payment, settle(payment, SETTLED, account.now)].map(requested);
   });
 }
+
+const requested = (payment: Payment): Payment => {
+  const proof = TEST_PAYMENT_PROOFS.ofOrder(profile, payment.request);
+  return { ...payment, request: { ...payment.request, proof } };
+};
 
 describe("a held payment's two records", () => {
   let database: TestDatabase;
@@ -44,12 +58,15 @@ describe("a held payment's two records", () => {
   afterEach(() => database.close());
 
   const projections = (onWritten?: (payment: Payment) => void) =>
-    new MongoProjections(
-      database.db,
-      new EventJournal(database.db, TEST_ACCESS_PROOFS),
-      TEST_PAYMENT_PROOFS,
-      onWritten,
-    );
+    new MongoProjections({
+      accessProofs: TEST_ACCESS_PROOFS,
+      booked: new BookedTotals(database.db, seal),
+      db: database.db,
+      journal: new EventJournal(database.db, TEST_ACCESS_PROOFS),
+      places: { of: () => Promise.resolve(profile) },
+      proofs: TEST_PAYMENT_PROOFS,
+      ...(onWritten === undefined ? {} : { onPaymentWritten: onWritten }),
+    });
 
   it("are written in one step at each revision, however many processes write them at once", async () => {
     const { operationTime } = await database.db.command({ ping: 1 });
@@ -105,7 +122,7 @@ describe("a held payment's two records", () => {
     ]);
   });
 
-  it("give a ledger no books that were changed in MongoDB alone, nor those of another payment", async () => {
+  it("give a ledger no books or order that were changed in MongoDB, nor another payment's", async () => {
     const writer = projections();
     const [first, second] = heldPayments().flatMap((revisions) =>
       revisions.filter(({ books }) => books !== null),
@@ -123,7 +140,12 @@ describe("a held payment's two records", () => {
         "ledgerState.books": other?.ledgerState.books,
         "ledgerState.booksProof": other?.ledgerState.booksProof,
       },
-      { status: "failed", "ledgerState.booksProof": null },
+      { status: "failed", "ledgerState.books": null },
+      { "ledgerState.phase": "sending" },
+      { createdAt: new Date(0) },
+      { agentId: "another" },
+      { organizationId: "another" },
+      { "ledgerState.books": null, agentId: "another" },
     ] as const) {
       const before = await transactions.findOneAndUpdate({ _id }, { $set });
       const read = await writer.paymentOf(_id).then(
@@ -133,6 +155,33 @@ describe("a held payment's two records", () => {
       expect(read, JSON.stringify($set)).to.equal("refused");
       if (before !== null) await transactions.replaceOne({ _id }, before);
     }
+  });
+
+  it("give a ledger that forgot the payment none that is older than the audit log's", async () => {
+    const [paid] = heldPayments().flatMap((revisions) => revisions.filter(({ books }) => books !== null));
+    if (paid?.books === undefined || paid.books === null) throw new Error("one was charged");
+    const { amountMc, transactionId: _id } = paid.request;
+    const { transactions } = collectionsOf(database.db);
+    const writer = projections();
+    await writer.writePayment(profile, paid);
+    const older = await transactions.findOne({ _id });
+    if (older === null) throw new Error("the payment has no record");
+    const authorizations = [{ ...capturedInFull(amountMc), creditedMc: 1_000 }];
+    const booking = { at: 1, day: "2026-01-01", heldMc: 0, recalledMc: 0, disputedMc: 0 };
+    const bookings = [{ ...booking, capturedMc: amountMc, creditedMc: 1_000 }];
+    const refunded = withBooks(paid, { ...paid.books, authorizations, bookings }, 1);
+    await writer.writePayment(profile, refunded);
+    await createIndexes(database.db, AUDIT_INDEXES);
+    await new AuditAppender(database.db, seal).appendAll(
+      profile.organizationId,
+      () => paymentDecisions(profile, refunded),
+      "now",
+    );
+    expect((await writer.paymentOf(_id, "to adopt"))?.payment.revision).to.equal(refunded.revision);
+    await transactions.replaceOne({ _id }, older);
+    const adopted = await writer.paymentOf(_id, "to adopt").then(() => "adopted", String);
+    expect(adopted).to.include("older than its entries in the audit log");
+    expect((await writer.paymentOf(_id))?.payment.revision).to.equal(paid.revision);
   });
 
   it("a payment's record keeps its approval and feedback when only its network is late", async () => {

@@ -11,6 +11,7 @@ import { ledgerWorkflowId } from "../../src/messages/ledger.ts";
 import { entriesOf } from "../audit/support.ts";
 import { outcomeOf, TestBudgets } from "../support/budgets.ts";
 import { codeOf } from "../support/contract-api.ts";
+import { proven } from "../support/payments-in-place.ts";
 import { Child, cleanEnvironment } from "../support/process.ts";
 import {
   cardPayment,
@@ -217,6 +218,8 @@ describe("npm run admin -- restore-ledger", () => {
         "ledgerState.books": null,
       } as const;
       await transactions.updateMany({ _id: { $in: [sent, unsent] } }, { $set: undone });
+      for (const record of await transactions.find({ _id: { $in: [sent, unsent] } }).toArray())
+        await transactions.replaceOne({ _id: record._id }, proven(record));
       await cardLedger.deleteOne({ transactionId: unsent });
     }
 

@@ -222,7 +222,7 @@ describe("an agent's pocket", () => {
     const read = await pockets()
       .authorizationsOf(id)
       .catch((error: unknown) => String(error));
-    expect(read).to.include("was not signed by its pocket");
+    expect(read).to.include("is not as the service wrote it");
     expect(authorization.to).not.to.equal(shop.address);
   });
 

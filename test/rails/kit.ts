@@ -9,6 +9,7 @@ import type { PaymentEntry } from "../../src/rails/findings.ts";
 import type { RailSources } from "../../src/rails/folder.ts";
 import { RAIL_FOLDERS } from "../../src/rails/rails.ts";
 import { eventually } from "../chain/support.ts";
+import { TEST_ACCESS_PROOFS } from "../support/access-proofs.ts";
 import { seed } from "../support/seed.ts";
 import { shortOrSoak } from "../support/soak.ts";
 import { Steps } from "./steps.ts";
@@ -235,7 +236,14 @@ export function railKit(name: Rail, open: () => Promise<RailScene>, by = `the ${
       const { transactionId: id } = made.request;
       const differing = async (payments: readonly PaymentEntry[]) => {
         const paymentIds = new Set([id, ...payments.map((payment) => payment.id)]);
-        const sources = { ...scene.sources, cardConnections: null, organizationId, payments, paymentIds };
+        const sources = {
+          ...scene.sources,
+          accessProofs: TEST_ACCESS_PROOFS,
+          cardConnections: null,
+          organizationId,
+          payments,
+          paymentIds,
+        };
         const found = [];
         for (const reconciliation of reconciliations) {
           const own = await reconciliation.findings(sources);

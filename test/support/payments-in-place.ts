@@ -105,7 +105,7 @@ export const transactionOf = (
       policyVersion: 1,
       amountMc,
       books,
-      booksProof: null,
+      booksProof: "",
       approvalId: newId("apr"),
       fingerprint: "fingerprint",
       proof: "proof",
@@ -118,7 +118,7 @@ export const transactionOf = (
 /** The record as a service of tests proves it. */
 export function proven(record: TransactionDocument): TransactionDocument {
   const proof = TEST_PAYMENT_PROOFS.ofOrder(record, paymentIn(record, null).request);
-  const booksProof = record.ledgerState.books === null ? null : TEST_PAYMENT_PROOFS.ofBooks(record);
+  const booksProof = TEST_PAYMENT_PROOFS.ofBooks(record);
   return { ...record, ledgerState: { ...record.ledgerState, proof, booksProof } };
 }
 

@@ -47,7 +47,7 @@ describe("wallet targets", () => {
         advance: () => Promise.reject(new Error("nothing is funded here")),
       },
       wallets: {
-        genuine: (agentId) => {
+        of: (agentId) => {
           const { organizationId } = agentId === OWN.agentId ? OWN : FOREIGN;
           return Promise.resolve({ ...WALLET, agentId, organizationId });
         },

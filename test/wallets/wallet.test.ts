@@ -108,6 +108,7 @@ describe("wallet payments", () => {
       db,
       env,
       collections,
+      accessProofs: null,
       pocketKeys: null,
       cardConnections: null,
       chainRpcUrl: connections.addresses.evmRpcUrl,

@@ -1,3 +1,4 @@
+import { provenContainer } from "../../../src/store/level-records.ts";
 import type { Db } from "mongodb";
 import type { AgentDocument, TransactionDocument } from "../../../src/store/documents.ts";
 import { accessProofsOf } from "../../../test/support/access-proofs.ts";
@@ -90,9 +91,13 @@ export async function seedTransactions({
     state: "active" as const,
   });
   const accessProofs = accessProofsOf(MasterKey.parse(MASTER_KEY, "the bench"));
-  const projects = Array.from({ length: PROJECTS }, () => accessProofs.proven("project", container()));
+  const projects = Array.from({ length: PROJECTS }, () =>
+    provenContainer(accessProofs, "project", container()),
+  );
   const teams = projects.flatMap(({ _id: projectId }) =>
-    Array.from({ length: TEAMS_IN_EACH }, () => accessProofs.proven("team", { ...container(), projectId })),
+    Array.from({ length: TEAMS_IN_EACH }, () =>
+      provenContainer(accessProofs, "team", { ...container(), projectId }),
+    ),
   );
   const small = Math.max(1, Math.round(count * SMALL_TEAM_SHARE));
   const agents = Array.from({ length: count }, (_each, index) => {
@@ -202,7 +207,7 @@ export function transactionRecord(
       policyVersion: 1,
       amountMc: mcOf(amountCents),
       books: null,
-      booksProof: null,
+      booksProof: "",
       approvalId: newId("apr"),
       fingerprint: "seeded",
       proof: "seeded",
@@ -244,4 +249,6 @@ export const agentRecord = (
   walletDetached: false,
   revision: 1,
   accountRevision: 1,
+  accountStatus: "active",
+  accountProof: "",
 });

@@ -164,6 +164,8 @@ function recordOf(
     walletDetached: false,
     revision: 1,
     accountRevision: 1,
+    accountStatus: "active" as const,
+    accountProof: "",
   };
   return { ...record, proof: proofs.ofAgent(record) };
 }

@@ -55,7 +55,12 @@ export class ChainReader {
   ): Promise<ChainBooks> {
     const token = sandboxTokenDeployment(await this.#key()).address;
     const wallets = agents.map(({ wallet }) => addressOf(wallet));
-    const sources = { collections: collectionsOf(this.#db), db: this.#db, pocketKeys: this.#pocketKeys };
+    const sources = {
+      accessProofs: null,
+      collections: collectionsOf(this.#db),
+      db: this.#db,
+      pocketKeys: this.#pocketKeys,
+    };
     const pockets = await readPockets(
       sources,
       agents.map(({ id }) => id),

@@ -235,7 +235,7 @@ function withProofOf(
   expected: TransactionDocument,
   proofs: RecordProofs | null,
 ): TransactionDocument {
-  if (record === null || expected.ledgerState.books === null) return expected;
+  if (record === null) return expected;
   const isGenuine = proofs === null || proofs.areBooksGenuine(record);
   const booksProof = isGenuine ? record.ledgerState.booksProof : proofs.ofBooks(expected);
   return { ...expected, ledgerState: { ...expected.ledgerState, booksProof } };

@@ -53,6 +53,12 @@ export class RecordProofs {
     return this.#payments.isAccepted(payer, payment);
   }
 
+  /** Whether a payment was requested and counts as its record says. */
+  isPaymentGenuine(record: TransactionDocument): boolean {
+    const isRequested = isRefused(record) || this.#payments.isOrderGenuine(record);
+    return isRequested && this.areBooksGenuine(record);
+  }
+
   ofBooks(record: TransactionDocument): string {
     return this.#payments.ofBooks(record);
   }
@@ -69,10 +75,8 @@ export class RecordProofs {
       found: "changed since",
       advice: ADVICE.closedPayment,
     } as const;
-    // The service itself refused this payment for lack of a proof.
-    const isRefused = record.denialReason === FORGED.reason;
     const order: Found[] =
-      isRefused || this.#payments.isAccepted(record, payment)
+      isRefused(record) || this.#payments.isAccepted(record, payment)
         ? []
         : [
             {
@@ -83,22 +87,21 @@ export class RecordProofs {
               what: "the agent's order",
             },
           ];
-    const areBooksChanged = record.ledgerState.books !== null && !this.areBooksGenuine(record);
-    const books: Found[] = areBooksChanged
-      ? [
+    const books: Found[] = this.areBooksGenuine(record)
+      ? []
+      : [
           {
             ...ended,
             kind: "payment_record_differs",
             of: "payment",
             id: record._id,
-            what: "the payment's books",
+            what: "the payment's state and books",
           },
-        ]
-      : [];
+        ];
     if (approval === null) return [...order, ...books];
     const subject = { kind: "approval_record_differs", of: "approval", id: approval._id } as const;
     const decision: Found[] =
-      isRefused || this.#payments.isResolvedAsNamed(record, payment)
+      isRefused(record) || this.#payments.isResolvedAsNamed(record, payment)
         ? []
         : [{ ...ended, ...subject, what: "the person's decision" }];
     const requested = { ...record, amountCents: usedCents(record.ledgerState.amountMc) };
@@ -114,6 +117,9 @@ export class RecordProofs {
     return [...order, ...books, ...decision, ...copied];
   }
 }
+
+/** Whether the service itself refused a payment for lack of a proof. */
+const isRefused = ({ denialReason }: TransactionDocument): boolean => denialReason === FORGED.reason;
 
 /** Fields of a payment that its approval's record repeats. */
 const COPIED_FIELDS = [

@@ -6,6 +6,7 @@ import pLimit from "p-limit";
 import { withNetwork } from "../../../src/chain/networks.ts";
 import { PocketKeys } from "../../../src/rails/pocket/pocket-keys.ts";
 import type { CardConnections } from "../../../src/rails/card/connections.ts";
+import type { AccessProofs } from "../../../src/secrets/access-proofs.ts";
 import { approvalsRetainedSince } from "../../../src/store/retention.ts";
 import { type AgentStateView, agentWorkflowId, STATE_QUERY } from "../../../src/messages/agent.ts";
 import {
@@ -58,6 +59,7 @@ export interface OrganizationSources {
 export interface OpenedByKey {
   readonly pocketKey: KeyObject | null;
   readonly cardConnections: CardConnections | null;
+  readonly accessProofs: AccessProofs | null;
 }
 
 /**
@@ -72,13 +74,15 @@ export class SourceReader {
   readonly #env: NodeJS.ProcessEnv;
   readonly #pocketKeys: PocketKeys | null;
   readonly #cardConnections: CardConnections | null;
+  readonly #accessProofs: AccessProofs | null;
 
   /** Without the pockets' key, their addresses are derived from what they have signed. */
   constructor(
     { addresses, db, temporal }: Connections,
     env: NodeJS.ProcessEnv,
-    { cardConnections, pocketKey }: OpenedByKey,
+    { accessProofs, cardConnections, pocketKey }: OpenedByKey,
   ) {
+    this.#accessProofs = accessProofs;
     this.#cardConnections = cardConnections;
     this.#db = db;
     this.#collections = collectionsOf(db);
@@ -293,6 +297,7 @@ export class SourceReader {
       collections: this.#collections,
       env: this.#env,
       pocketKeys: this.#pocketKeys,
+      accessProofs: this.#accessProofs,
       cardConnections: this.#cardConnections,
       chainRpcUrl: this.#chainRpcUrl,
       organizationId,

@@ -73,12 +73,13 @@ export async function reconcileOn(
           kinds,
           clock: () => new Date(),
         });
-  const reader = new SourceReader(connections, env, { pocketKey, cardConnections });
+  const proofs = masterKey === null ? null : new RecordProofs(masterKey);
+  const accessProofs = proofs?.access ?? null;
+  const reader = new SourceReader(connections, env, { accessProofs, pocketKey, cardConnections });
   const all = await reader.organizations();
   const { organizationId } = options;
   if (organizationId !== null && !all.includes(organizationId))
     throw new AdminError(`There is no organization ${organizationId}.`);
-  const proofs = masterKey === null ? null : new RecordProofs(masterKey);
   const results: OrganizationResult[] = [];
   for (const id of organizationId === null ? all : [organizationId]) {
     const run = new OrganizationRun(reader, proofs, id, options);
@@ -127,14 +128,14 @@ async function masterKeyFor(
   return masterKey;
 }
 
-/** Repairs, then compares again what could not be repaired, since that may have been a consequence. */
+/** Repairs behind the audit entry, then compares again what could not be repaired, since that may have been a consequence. */
 async function repaired(
   { db, masterKey, organizationId, proofs }: RepairedIn,
   run: OrganizationRun,
   found: OrganizationResult,
 ): Promise<OrganizationResult> {
+  await recordRepairs(db, masterKey, organizationId, found.differences);
   const outcome = await repairAll(db, proofs, found.differences);
-  await recordRepairs(db, masterKey, organizationId, outcome.repaired);
   const left = outcome.repaired.length === 0 ? outcome.left : await run.certain(outcome.left);
   return { ...found, ...outcome, left };
 }

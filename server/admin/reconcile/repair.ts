@@ -1,14 +1,11 @@
 import type { Db } from "mongodb";
-import {
-  type BookProofs,
-  overwriteAgent,
-  overwriteCap,
-  overwritePayment,
-} from "../../../src/store/projections.ts";
+import { overwriteAgent, overwriteCap } from "../../../src/store/level-records.ts";
+import { overwritePayment } from "../../../src/store/projections.ts";
 import { collectionsOf } from "../../../src/store/collections.ts";
 import type { MasterKey } from "../../../src/secrets/master-key.ts";
 import { recordCommand } from "../record-command.ts";
 import type { Difference, Repair } from "./difference.ts";
+import type { RecordProofs } from "./proofs.ts";
 
 export interface Repaired {
   readonly id: string;
@@ -21,40 +18,43 @@ export interface Repaired {
  */
 export async function repairAll(
   db: Db,
-  proofs: Pick<BookProofs, "ofBooks">,
+  proofs: Pick<RecordProofs, "access" | "ofBooks">,
   differences: readonly Difference[],
 ): Promise<{ readonly repaired: readonly Repaired[]; readonly left: readonly Difference[] }> {
-  const outcomes = new Map<string, boolean>();
-  const repaired: Repaired[] = [];
-  const left: Difference[] = [];
-  for (const difference of differences) {
-    const { repair } = difference;
-    if (repair === null) {
-      left.push(difference);
-      continue;
-    }
-    const [id, did] = naming(repair);
-    const name = `${id} ${did}`;
-    let isDone = outcomes.get(name);
-    if (isDone === undefined) {
-      isDone = await write(db, proofs, repair);
-      outcomes.set(name, isDone);
-      if (isDone) repaired.push({ id, did });
-    }
-    if (!isDone) left.push(difference);
-  }
-  return { repaired, left };
+  const done = new Map<string, boolean>();
+  for (const [name, { repair }] of repairsFor(differences)) done.set(name, await write(db, proofs, repair));
+  const isDone = ({ repair }: Difference): boolean => repair !== null && done.get(nameOf(repair)) === true;
+  const repaired = [...repairsFor(differences)].filter(([name]) => done.get(name) === true);
+  return {
+    repaired: repaired.map(([, { named }]) => named),
+    left: differences.filter((difference) => !isDone(difference)),
+  };
 }
+
+const nameOf = (repair: Repair): string => {
+  const { did, id } = naming(repair);
+  return `${id} ${did}`;
+};
+
+/** Returns the repairs of differences by name, each once. */
+const repairsFor = (differences: readonly Difference[]) =>
+  new Map(
+    differences.flatMap(({ repair }) =>
+      repair === null ? [] : [[nameOf(repair), { repair, named: naming(repair) }] as const],
+    ),
+  );
 
 /** Maximum repairs in one audit entry. An organization with more gets several. */
 const REPAIRS_PER_ENTRY = 1_000;
 
+/** Writes the audit entries of the repairs that are about to be made. One that meets a later revision is not made. */
 export async function recordRepairs(
   db: Db,
   masterKey: MasterKey,
   organizationId: string,
-  repaired: readonly Repaired[],
+  differences: readonly Difference[],
 ): Promise<void> {
+  const repaired = [...repairsFor(differences).values()].map(({ named }) => named);
   for (let from = 0; from < repaired.length; from += REPAIRS_PER_ENTRY) {
     await recordCommand(db, masterKey, {
       organizationId,
@@ -66,7 +66,7 @@ export async function recordRepairs(
   }
 }
 
-function naming(repair: Repair): readonly [id: string, did: string] {
+function naming(repair: Repair): Repaired {
   switch (repair.kind) {
     case "agent_record": {
       const { account, agent, agentId } = repair;
@@ -74,28 +74,28 @@ function naming(repair: Repair): readonly [id: string, did: string] {
         ...(agent === null ? [] : [`its actor's revision ${String(agent.revision)}`]),
         ...(account === null ? [] : [`its account's revision ${String(account.revision)}`]),
       ];
-      return [agentId, `wrote the agent's record at ${at.join(" and ")}`];
+      return { id: agentId, did: `wrote the agent's record at ${at.join(" and ")}` };
     }
     case "cap": {
       const { projectId, recorded } = repair;
       const did = `wrote the cap's record at version ${String(recorded.cap.version)}`;
-      return [recorded.teamId ?? projectId, did];
+      return { id: recorded.teamId ?? projectId, did };
     }
     case "payment_records": {
       const { payment } = repair;
       const beside = payment.approval === null ? "" : ", with its approval's";
       const did = `wrote the payment's record${beside} at its revision ${String(payment.revision)} in the ledger`;
-      return [payment.request.transactionId, did];
+      return { id: payment.request.transactionId, did };
     }
   }
 }
 
-function write(db: Db, proofs: Pick<BookProofs, "ofBooks">, repair: Repair): Promise<boolean> {
+function write(db: Db, proofs: Pick<RecordProofs, "access" | "ofBooks">, repair: Repair): Promise<boolean> {
   switch (repair.kind) {
     case "agent_record":
-      return overwriteAgent(collectionsOf(db).agents, repair.agent, repair.account);
+      return overwriteAgent(collectionsOf(db).agents, proofs.access, repair.agent, repair.account);
     case "cap":
-      return overwriteCap(db, repair.projectId, repair.recorded);
+      return overwriteCap(db, proofs.access, repair.projectId, repair.recorded);
     case "payment_records":
       return overwritePayment(db, proofs, repair.profile, repair.payment);
   }

@@ -5,6 +5,7 @@ import {
   type AgentDocument,
   type ContainerDocument,
   type ProjectDocument,
+  type RuledDocument,
   rulesRevisionOf,
   type TransactionDocument,
 } from "../../../src/store/documents.ts";
@@ -24,7 +25,10 @@ import { type AgentStateView, agentWorkflowId, STATE_QUERY } from "../../../src/
 import { type Collections, collectionsOf } from "../../../src/store/collections.ts";
 import type { Connections } from "../../../src/store/connections.ts";
 import { AdminError } from "../connecting.ts";
+import { type AccessRecord, compareAccess } from "../reconcile/access.ts";
 import { ACTORS_AT_ONCE } from "../reconcile/actors-at-once.ts";
+import type { RecordProofs } from "../reconcile/proofs.ts";
+import { plural } from "../reconcile/text.ts";
 
 /** Timeout of one call to an actor. An actor that no worker has cached is replayed from its history first. */
 const ACTOR_TIMEOUT_MS = 20_000;
@@ -45,45 +49,15 @@ export interface RecordsRead {
   readonly notes: readonly string[];
 }
 
-/** Fields of a payment's record that count, whatever its outcome. */
-type Counted = Pick<
-  TransactionDocument,
-  | "_id"
-  | "agentId"
-  | "teamId"
-  | "createdAt"
-  | "sequence"
-  | "status"
-  | "revision"
-  | "recordedAt"
-  | "approvalId"
-> & {
-  readonly ledgerState?: Pick<
-    TransactionDocument["ledgerState"],
-    "amountMc" | "books" | "day" | "phase" | "windowAt"
-  >;
-};
-
-const COUNTED = {
-  agentId: 1,
-  teamId: 1,
-  createdAt: 1,
-  sequence: 1,
-  status: 1,
-  revision: 1,
-  recordedAt: 1,
-  approvalId: 1,
-  "ledgerState.amountMc": 1,
-  "ledgerState.books": 1,
-  "ledgerState.day": 1,
-  "ledgerState.windowAt": 1,
-  "ledgerState.phase": 1,
-} as const;
-
-/** Reads a project's records. Throws `AdminError` if they lack facts that a ledger needs. */
+/**
+ * Reads a project's records. Throws `AdminError` if they lack facts that a ledger needs, or if something other than the
+ * service has changed them; without `proofs`, as in a dry run without the master key, a note says that this was not
+ * checked.
+ */
 export async function readRecords(
   { db, temporal }: Pick<Connections, "db" | "temporal">,
   project: ProjectDocument,
+  proofs: RecordProofs | null,
 ): Promise<RecordsRead> {
   const collections = collectionsOf(db);
   const { _id: projectId, organizationId } = project;
@@ -91,9 +65,11 @@ export async function readRecords(
     collections.agents.find({ projectId }).toArray(),
     collections.teams.find({ projectId }).toArray(),
   ]);
-  const rulesVersions = await rulesVersionsOf(collections, organizationId);
+  const ruled = await collections.ruled.agent.find({ organizationId }).toArray();
+  if (proofs !== null) refuseAltered(proofs, { agents, project, ruled, teams });
+  const rulesVersions = new Map(ruled.map((level) => [level._id, rulesRevisionOf(level)]));
   const actors = await askActors(temporal, agents);
-  const payments = await readPayments(collections, { organizationId, projectId });
+  const payments = await readPayments(collections, project, agents, proofs);
   const accounts: RecordedAccount[] = [];
   const others = new Map(payments.of);
   let droppedAccounts = 0;
@@ -108,7 +84,7 @@ export async function readRecords(
     accounts.push(account);
     others.delete(agent._id);
   }
-  const notes = notesOn(agents, payments, actors);
+  const notes = [...(proofs === null ? [UNCHECKED] : []), ...notesOn(agents, payments, actors)];
   return {
     recorded: {
       organizationId,
@@ -128,6 +104,9 @@ export async function readRecords(
     notes,
   };
 }
+
+const UNCHECKED =
+  "MASTER_KEY is not set: whether something else than the service has changed the records was not checked.";
 
 const levelOf = (container: ContainerDocument): RecordedLevel => ({
   cap: container.cap ?? NO_CAP,
@@ -159,9 +138,9 @@ function accountOf(
   payments: PaymentsOfRecords,
   actor: AgentStateView | null,
 ): RecordedAccount {
-  const { _id: agentId, accountRevision, key, lifecycle, name, policy, policyVersion, teamId } = agent;
+  const { _id: agentId, accountRevision, accountStatus, key, name, policy, policyVersion, teamId } = agent;
   const newest = actor !== null && actor.revision >= agent.revision ? actor : null;
-  const status = actor !== null && actor.statusRevision > accountRevision ? actor.status : lifecycle;
+  const status = actor !== null && actor.statusRevision > accountRevision ? actor.status : accountStatus;
   return {
     agentId,
     teamId,
@@ -180,16 +159,6 @@ function accountOf(
     updatedAt: agent.updatedAt.getTime(),
     payments: payments.all,
   };
-}
-
-/** Returns the versions of agents' restrictions. Agents that never had any are omitted. */
-async function rulesVersionsOf(
-  { ruled }: Collections,
-  organizationId: string,
-): Promise<ReadonlyMap<string, number>> {
-  const projection = { "restrictions.version": 1 };
-  const found = await ruled.agent.find({ organizationId }, { projection }).toArray();
-  return new Map(found.map((level) => [level._id, rulesRevisionOf(level)]));
 }
 
 /** Returns the state of the agents' actors, for agents that have one. */
@@ -214,29 +183,49 @@ async function askActors(
   return new Map(answers.flatMap((state) => (state === null ? [] : [[state.profile.agentId, state]])));
 }
 
+/** A payment's record that lacks the ledger's part. */
+interface Unreadable {
+  readonly _id: string;
+  readonly ledgerState?: undefined;
+}
+
 interface OfAgent {
   readonly teamId: string;
   readonly payments: PaymentsOfRecords;
 }
 
+interface Payments {
+  readonly of: ReadonlyMap<string, OfAgent>;
+  /** Payments that are executed or published again. */
+  readonly opened: readonly TransactionDocument[];
+}
+
 async function readPayments(
   collections: Collections,
-  project: { readonly organizationId: string; readonly projectId: string },
-): Promise<{ readonly of: ReadonlyMap<string, OfAgent>; readonly opened: readonly TransactionDocument[] }> {
+  { _id: projectId, organizationId }: Pick<ProjectDocument, "_id" | "organizationId">,
+  agents: readonly AgentDocument[],
+  proofs: RecordProofs | null,
+): Promise<Payments> {
   const of = new Map<string, OfAgent>();
   const openIds: string[] = [];
   const recent: { readonly id: string; readonly at: number }[] = [];
   const unreadable: string[] = [];
-  for await (const record of collections.transactions.find<Counted>(project, { projection: COUNTED })) {
-    const { _id, agentId, approvalId, createdAt, ledgerState, recordedAt, teamId, ...rest } = record;
-    if (ledgerState === undefined) {
-      unreadable.push(_id);
+  const altered: string[] = [];
+  // Of these agents or this project: a change of either takes no payment away.
+  const filter = { organizationId, $or: [{ projectId }, { agentId: { $in: agents.map(({ _id }) => _id) } }] };
+  for await (const record of collections.transactions.find<TransactionDocument | Unreadable>(filter)) {
+    if (record.ledgerState === undefined) {
+      unreadable.push(record._id);
       continue;
     }
+    if (proofs !== null && !proofs.isPaymentGenuine(record)) altered.push(record._id);
+    const { _id, agentId, approvalId, createdAt, ledgerState, recordedAt, teamId } = record;
     const own = of.get(agentId) ?? { teamId, payments: new PaymentsOfRecords() };
     of.set(agentId, own);
     own.payments.add({
-      ...rest,
+      sequence: record.sequence,
+      status: record.status,
+      revision: record.revision,
       request: { amountMc: ledgerState.amountMc },
       books: recordedBooks(ledgerState),
       createdAt: createdAt.getTime(),
@@ -248,6 +237,7 @@ async function readPayments(
     else if (recordedAt !== undefined) recent.push({ id: _id, at: recordedAt.getTime() });
   }
   refuse("The records of these payments do not say what their ledger needs", unreadable);
+  refuse(ALTERED, altered);
   const opened = await wholePayments(collections, [...openIds, ...unconfirmed(recent)], of);
   return { of, opened };
 }
@@ -285,6 +275,45 @@ async function wholePayments(
   return whole;
 }
 
+const ALTERED = "Something else than the service has changed these records";
+
+interface Restorable {
+  readonly agents: readonly AgentDocument[];
+  readonly project: ProjectDocument;
+  readonly ruled: readonly RuledDocument[];
+  readonly teams: readonly ContainerDocument[];
+}
+
+/**
+ * Throws if the proof of an agent, its policy or status, a container, its cap or calendar, or of rules and restrictions
+ * is invalid.
+ */
+function refuseAltered(proofs: RecordProofs, { agents, project, ruled, teams }: Restorable): void {
+  const { access } = proofs;
+  const ruledIds = new Set(agents.map(({ _id }) => _id));
+  const restrictions = ruled.filter(({ _id, restrictions: set }) => set !== undefined && ruledIds.has(_id));
+  const records: AccessRecord[] = [
+    ...levelsIn("project", project),
+    ...teams.flatMap((team) => levelsIn("team", team)),
+    ...restrictions.map((record) => ({ kind: "agentRestrictions", record }) as const),
+  ];
+  const altered = [
+    ...compareAccess(records, access).map(({ id }) => id),
+    ...agents.flatMap((agent) => proofs.compareAgent(agent).map(({ id }) => id)),
+    ...agents.flatMap((agent) => (access.isGenuine("agentAccount", agent) ? [] : [agent._id])),
+    ...teams.flatMap((team) => (access.isGenuine("teamCap", team) ? [] : [team._id])),
+    ...(access.isGenuine("projectCap", project) ? [] : [project._id]),
+    ...(access.isGenuine("projectCalendar", project) ? [] : [project._id]),
+  ];
+  refuse(ALTERED, [...new Set(altered)]);
+}
+
+const levelsIn = (kind: "project" | "team", record: ContainerDocument): AccessRecord[] => [
+  { kind, record },
+  ...(record.approvalRules === undefined ? [] : [{ kind: `${kind}Rules`, record } as const]),
+  ...(record.restrictions === undefined ? [] : [{ kind: `${kind}Restrictions`, record } as const]),
+];
+
 /** Throws if open payments are missing: a ledger without them would let the same budget be spent again. */
 function refuse(what: string, ids: readonly string[]): void {
   if (ids.length === 0) return;
@@ -295,14 +324,19 @@ function refuse(what: string, ids: readonly string[]): void {
 
 function notesOn(
   agents: readonly AgentDocument[],
-  { opened }: { readonly opened: readonly TransactionDocument[] },
+  { of, opened }: Payments,
   actors: ReadonlyMap<string, AgentStateView>,
 ): string[] {
   const known = new Set(agents.map(({ _id }) => _id));
   const orphans = opened.filter(({ agentId }) => !known.has(agentId)).map(({ _id }) => _id);
   const behind = agents.filter(({ _id, revision }) => (actors.get(_id)?.revision ?? revision) < revision);
   const actorless = agents.filter(({ _id, archivedAt }) => archivedAt === null && !actors.has(_id));
+  const lacking = [...of].filter(([, { payments }]) => payments.missing > 0);
   return [
+    ...lacking.map(
+      ([id, { payments }]) =>
+        `Agent ${id} lacks the records of ${plural(payments.missing, "payment")}, which will not count.`,
+    ),
     ...orphans.map(
       (id) => `${id} is open, and its agent has no record: nothing will execute it. Check its rail.`,
     ),

@@ -17,8 +17,9 @@ import type { Connections } from "../../../src/store/connections.ts";
 import { verifyMasterKey } from "../../../src/secrets/verify-master-key.ts";
 import { AdminError, connected } from "../connecting.ts";
 import { recordCommand } from "../record-command.ts";
-import { requireMasterKey } from "../master-key.ts";
+import { findMasterKey, requireMasterKey } from "../master-key.ts";
 import type { Difference } from "../reconcile/difference.ts";
+import { RecordProofs } from "../reconcile/proofs.ts";
 import { reconcileOn } from "../reconcile/reconcile.ts";
 import { readRecords } from "./records.ts";
 
@@ -132,18 +133,19 @@ export async function restoreLedgerOn(
   const { db, temporal } = connections;
   const { isConfirmed, onProgress, patienceMs, projectId } = options;
   // Checked first, since nothing begins without its audit entry.
-  const masterKey = isConfirmed ? await requireMasterKey(env) : null;
+  const masterKey = isConfirmed ? await requireMasterKey(env) : await findMasterKey(env);
   if (masterKey !== null) await verifyMasterKey(db, masterKey);
   const project = await collectionsOf(db).projects.findOne({ _id: projectId });
   if (project === null) throw new AdminError(`There is no project ${projectId}.`);
   const actors = new TemporalActors(new TemporalCalls(temporal, connections.addresses.taskQueue));
   const lost = await lostLedger(connections, actors, options);
   onProgress("reading the records");
-  const { notes, recorded } = await readRecords(connections, project);
+  const proofs = masterKey === null ? null : new RecordProofs(masterKey);
+  const { notes, recorded } = await readRecords(connections, project, proofs);
   const now = Date.now();
   const ledger = restoredLedger(recorded, now);
   const found = { ...summaryOf(ledger), lost, notes, notKnown: NOT_KNOWN };
-  if (masterKey === null) return { ...found, isDone: false, differences: null };
+  if (masterKey === null || !isConfirmed) return { ...found, isDone: false, differences: null };
   const { organizationId } = ledger;
   await recordCommand(db, masterKey, entryOf(project, found));
   await start(actors, ledger, now);

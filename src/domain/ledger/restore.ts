@@ -235,6 +235,13 @@ export class PaymentsOfRecords {
     this.#open.push(payment);
   }
 
+  /** Number of payments, by their sequence numbers, that were not added. */
+  get missing(): number {
+    return (
+      this.#payments.reduce((highest, { sequence }) => Math.max(highest, sequence), 0) - this.#payments.length
+    );
+  }
+
   get all(): RecordedPayments {
     const payments = this.#payments.toSorted((one, other) => one.sequence - other.sequence);
     const sumOf = (money: "heldMc" | "spentMc"): number =>

@@ -12,8 +12,9 @@ import type {
   SendOutcome,
 } from "../../payments/ports.ts";
 import type { PaymentRulings } from "../../payments/rules/payment-rules.ts";
-import type { CardConnection, CardConnections } from "./connections.ts";
+import { type CardConnection, type CardConnections, IssuerUnusable } from "./connections.ts";
 import { type IssuedCards, issuedOutcome, type Ordered, orderedFor } from "./issued.ts";
+import type { IssuedDocument } from "./places.ts";
 import type { CardSandbox } from "./rail.ts";
 
 export interface CardRailDependencies {
@@ -59,8 +60,18 @@ export class CardRail implements RailPort, RailNetwork {
     return (await this.#cards.order(ordered, connection, permit, categories)) === "ordered";
   }
 
+  /**
+   * Returns the payment's card at its issuer; null if it has none. Throws if the ledger knows of one whose order is no
+   * longer recorded: what stands in its place does not tell what became of the card.
+   */
+  async #cardOf({ card, request: { transactionId } }: StoredPayment): Promise<IssuedDocument | null> {
+    const issued = await this.#cards.of(transactionId);
+    if (issued !== null || card === undefined) return issued;
+    throw new IssuerUnusable(`the order of ${transactionId}'s card is gone`);
+  }
+
   async query(payment: StoredPayment): Promise<RailOutcome | null> {
-    const card = await this.#cards.of(payment.request.transactionId);
+    const card = await this.#cardOf(payment);
     return card === null ? this.#sandbox.query(payment) : issuedOutcome(card);
   }
 
@@ -71,7 +82,7 @@ export class CardRail implements RailPort, RailNetwork {
   /** Withdraws a payment. If a card was used before it was closed, the outcome is its books. */
   async withhold(profile: AgentProfile, payment: Payment): Promise<RailOutcome> {
     const { transactionId } = payment.request;
-    if ((await this.#cards.of(transactionId)) === null) {
+    if ((await this.#cardOf(payment)) === null) {
       if ((await this.#connections.of(profile.organizationId)) === null)
         return this.#sandbox.withhold(profile, payment);
       if (await this.#cards.withhold(transactionId)) return { status: "withheld" };

@@ -4,6 +4,7 @@ import { z } from "zod";
 import type { RailFailure } from "../../domain/ledger/payment.ts";
 import { isDuplicateKey } from "../../lib/duplicate-key.ts";
 import type { Clock } from "../../payments/ports.ts";
+import type { AccessProofs } from "../../secrets/access-proofs.ts";
 import type { Sealer } from "../../secrets/sealer.ts";
 import { COLLECTIONS } from "../../store/documents.ts";
 import type { Indexes } from "../../store/indexes.ts";
@@ -41,6 +42,8 @@ interface OrderDocument extends Document {
   /** The nonce that the shop requires. */
   readonly nonce?: Hex;
   readonly refusal?: OrderRefusal;
+  /** MAC over the refusal (`AccessProofs`). */
+  readonly refusalProof?: string;
   readonly receipt?: string;
   /** Latest end of the paid request in flight; a second one waits for it. */
   readonly presentingUntil?: Date;
@@ -122,23 +125,27 @@ export class Orders {
   readonly #answers: Collection<AnswerDocument>;
   readonly #sealer: Sealer;
   readonly #clock: Clock;
+  readonly #proofs: Pick<AccessProofs, "genuine" | "make">;
 
-  constructor(db: Db, sealer: Sealer, clock: Clock) {
+  constructor(db: Db, sealer: Sealer, clock: Clock, proofs: Pick<AccessProofs, "genuine" | "make">) {
     this.#orders = db.collection(COLLECTIONS.purchases);
     this.#answers = db.collection(COLLECTIONS.purchaseAnswers);
     this.#sealer = sealer;
     this.#clock = clock;
+    this.#proofs = proofs;
   }
 
   async of(transactionId: string): Promise<KnownOrder | null> {
     const found = await this.#orders.findOne({ _id: transactionId });
     if (found === null) return null;
-    const { sealed } = found;
+    const { refusal, sealed, ...known } = found;
     const order =
       sealed === undefined
         ? null
         : storedOrder.parse(JSON.parse(this.#sealer.open(ORDER, transactionId, sealed)));
-    return { ...found, order };
+    // A refusal that something other than the service wrote is none.
+    const isRefused = refusal !== undefined && this.#proofs.genuine("purchaseRefusal", found) !== null;
+    return { ...known, ...(isRefused ? { refusal } : {}), order };
   }
 
   /**
@@ -189,16 +196,18 @@ export class Orders {
   /** Records for good why the purchase ends unpaid. The first reason stays. */
   async refuse(agentId: string, transactionId: string, refusal: OrderRefusal): Promise<OrderRefusal> {
     const createdAt = this.#clock();
+    const refused = { _id: transactionId, refusal };
+    const refusalProof = this.#proofs.make("purchaseRefusal", refused);
     try {
       await this.#orders.updateOne(
         { _id: transactionId, refusal: { $exists: false } },
-        { $set: { refusal }, $unset: { sealed: "" }, $setOnInsert: { agentId, createdAt } },
+        { $set: { refusal, refusalProof }, $unset: { sealed: "" }, $setOnInsert: { agentId, createdAt } },
         { upsert: true },
       );
     } catch (error) {
       if (!isDuplicateKey(error)) throw error;
     }
-    return (await this.#orders.findOne({ _id: transactionId }))?.refusal ?? refusal;
+    return (await this.of(transactionId))?.refusal ?? refusal;
   }
 
   /** Whether the caller may send the paid request now: no other process is sending it, and no answer exists. */

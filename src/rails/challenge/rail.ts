@@ -1,8 +1,9 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { getAddress, keccak256, stringToBytes } from "viem";
+import { getAddress, type Hex, keccak256, stringToBytes } from "viem";
 import type { Payment, RailFailure, RailOutcome, StoredPayment } from "../../domain/ledger/payment.ts";
 import type { AgentProfile } from "../../domain/agent/state.ts";
 import { caip2Of } from "../../chain/config.ts";
+import { ChainUnreachable } from "../../chain/rpc.ts";
 import type { Wallets } from "../wallet/index.ts";
 import { SingleFlight } from "../../lib/single-flight.ts";
 import type {
@@ -185,9 +186,7 @@ export class ChallengeRail implements RailPort {
       units,
       validAfter: 0,
       validBefore: validBeforeOf(order.offer, clock().getTime()),
-      // A nonce derived from the payment: even if the service lost its records, no two authorizations for one payment
-      // could settle.
-      nonce: order.offer.nonce ?? keccak256(stringToBytes(`${transactionId}/1`)),
+      nonce: nonceOf(transactionId, order),
     });
     const began = performance.now();
     const store = () =>
@@ -385,9 +384,23 @@ export class ChallengeRail implements RailPort {
     const { transactionId } = payment.request;
     await pockets.fence([{ transactionId, fence: FOR_GOOD }]);
     if (await this.isSigned(transactionId)) return (await this.query(payment)) ?? PENDING;
+    if (await this.#isPaid(profile, transactionId, refusal)) return PENDING;
     const kept = await orders.refuse(profile.agentId, transactionId, refusal);
     await pockets.release(profile.agentId, transactionId);
     return outcomeOf(kept);
+  }
+
+  /**
+   * Whether the pocket has paid by an authorization whose record was removed from the database. A withdrawal needs no
+   * answer of the chain, so that a stop does not.
+   */
+  async #isPaid({ agentId }: AgentProfile, transactionId: string, { code }: OrderRefusal): Promise<boolean> {
+    const { orders, pockets } = this.#dependencies;
+    const order = (await orders.of(transactionId))?.order ?? null;
+    return pockets.isUsed(agentId, nonceOf(transactionId, order)).catch((error: unknown) => {
+      if (error instanceof ChainUnreachable && code === "WITHHELD") return false;
+      throw error;
+    });
   }
 
   async #close({ agentId }: AgentProfile, transactionId: string): Promise<void> {
@@ -415,6 +428,13 @@ export const challengeRailOf = (
   others: Pick<ChallengeRailDependencies, "clock" | "orders" | "shops">,
 ): ChallengeRail =>
   new ChallengeRail({ ...others, pockets, chainCaip2: caip2Of(config.chainId), pollMs: config.pollMs });
+
+/**
+ * Returns the nonce that the seller requires, or else one derived from the payment: even if the service lost its
+ * records, no two authorizations for one payment could settle.
+ */
+const nonceOf = (transactionId: string, order: Order | null): Hex =>
+  order?.offer.nonce ?? keccak256(stringToBytes(`${transactionId}/1`));
 
 const handKey = (agentId: string, keyHash: string): string => `${agentId}/${keyHash}`;
 

@@ -15,7 +15,7 @@ import type { Clock, Detachment, FencedPlace } from "../../payments/ports.ts";
 import { DETACHED, NO_WALLET } from "../wallet/refusals.ts";
 import type { WalletRail, WalletSpend } from "../wallet/wallet-rail.ts";
 import type { AgentWallets, Wallet } from "../wallet/wallets.ts";
-import { stateOf } from "./authorization-states.ts";
+import { isUsed, stateOf } from "./authorization-states.ts";
 import type { AuthorizationRecords } from "./authorizations.ts";
 import {
   type Authorization,
@@ -198,9 +198,8 @@ export class AgentPockets implements Pockets {
     );
   }
 
-  async authorizationsOf(transactionId: string): Promise<readonly Authorization[]> {
-    const records = await this.#dependencies.authorizations.of(transactionId);
-    return Promise.all(records.map((record) => this.#genuine(record)));
+  authorizationsOf(transactionId: string): Promise<readonly Authorization[]> {
+    return this.#dependencies.authorizations.of(transactionId);
   }
 
   stateOf(
@@ -215,6 +214,10 @@ export class AgentPockets implements Pockets {
     const { config, mine, rpc } = this.#dependencies;
     const asked = { from: this.addressOf(agentId), nonce, signedAtBlock, validBefore };
     return stateOf({ config, mine, rpc, nowSeconds: () => this.#nowSeconds() }, asked, isExpectedUsed);
+  }
+
+  isUsed(agentId: string, nonce: Hex): Promise<boolean> {
+    return isUsed(this.#dependencies, { from: this.addressOf(agentId), nonce });
   }
 
   fence(places: readonly FencedPlace[]): Promise<void> {
@@ -233,7 +236,7 @@ export class AgentPockets implements Pockets {
   async close(agentId: string): Promise<Detachment> {
     const { broadcast, finality, outbox, records, wallets } = this.#dependencies;
     if (!(await records.close(agentId))) return "detached";
-    const wallet = await wallets.genuine(agentId);
+    const wallet = await wallets.of(agentId);
     if (wallet === null) return "detached";
     const prefix = `pocket/sweep/${agentId}/`;
     const before = await outbox.under(prefix);
@@ -254,16 +257,6 @@ export class AgentPockets implements Pockets {
     const data = encodeFunctionData({ abi: tokenAbi, functionName: "transferWithAuthorization", args });
     await this.#send(purpose, data);
     return "pending";
-  }
-
-  /** Throws if the record is not what the pocket signed, so that something other than the service changed it. */
-  async #genuine(record: Authorization): Promise<Authorization> {
-    const { agentId, number, transactionId } = record;
-    const signature = await this.#sign(agentId, record);
-    if (signature !== record.signature || record.from !== this.addressOf(agentId)) {
-      throw new Error(`authorization ${String(number)} of ${transactionId} was not signed by its pocket`);
-    }
-    return record;
   }
 
   /** Returns a signature, cached by transfer: signing takes milliseconds and is deterministic. */
@@ -333,12 +326,10 @@ export class AgentPockets implements Pockets {
 
   /** Lets the wallet's owner take the pocket's money at any time, without the service. Recorded once. */
   async #permitOwner(wallet: Wallet): Promise<void> {
-    const { keys, wallets } = this.#dependencies;
-    const domain = await this.domain();
-    const { owner } = (await wallets.genuine(wallet.agentId)) ?? wallet;
-    const args = await signPermit(keys, wallet.agentId, domain, owner);
+    const { agentId, owner } = wallet;
+    const args = await signPermit(this.#dependencies.keys, agentId, await this.domain(), owner);
     const data = encodeFunctionData({ abi: tokenAbi, functionName: "permit", args });
-    await this.#send(`pocket/permit/${wallet.agentId}`, data);
+    await this.#send(`pocket/permit/${agentId}`, data);
   }
 
   async #send(purpose: string, data: `0x${string}`): Promise<void> {

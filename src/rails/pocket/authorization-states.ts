@@ -60,11 +60,8 @@ async function read(
     const event = await eventOf(search, fromBlock, last < final.number ? last : final.number);
     return event?.state ?? null;
   };
-  const contract = { address: config.token, abi: ABI, functionName: "authorizationState" } as const;
-  const isUsed = await rpc.answer(
-    rpc.client.readContract({ ...contract, args: [from, nonce], blockNumber: final.stateAt }),
-  );
-  if (!isUsed) return { kind: final.timestamp >= BigInt(validBefore) ? "dead" : "open" };
+  if (!(await isUsed({ config, rpc }, asked, final.stateAt)))
+    return { kind: final.timestamp >= BigInt(validBefore) ? "dead" : "open" };
   for (let call = 0; call < CALLS_MAX; call += 1) {
     const fromBlock = signedAtBlock + BigInt(call) * BLOCKS_PER_CALL;
     if (fromBlock > final.number) break;
@@ -74,6 +71,17 @@ async function read(
   // The event lies between the final block and the block whose state was read.
   if (final.stateAt > final.number) return { kind: "open" };
   return { kind: "used", txHash: null };
+}
+
+/** Whether an authorization was used or cancelled, as of a block, or now. */
+export function isUsed(
+  { config, rpc }: Pick<StateDependencies, "config" | "rpc">,
+  { from, nonce }: Pick<Asked, "from" | "nonce">,
+  blockNumber: bigint | null = null,
+): Promise<boolean> {
+  const contract = { address: config.token, abi: ABI, functionName: "authorizationState" } as const;
+  const at = blockNumber === null ? {} : { blockNumber };
+  return rpc.answer(rpc.client.readContract({ ...contract, args: [from, nonce], ...at }));
 }
 
 interface Search {

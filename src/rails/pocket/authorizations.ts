@@ -2,6 +2,7 @@ import type { Collection, Db, Document } from "mongodb";
 import { getAddress, type Hex } from "viem";
 import { isDuplicateKey } from "../../lib/duplicate-key.ts";
 import type { Clock, FencedPlace } from "../../payments/ports.ts";
+import type { AccessProofs } from "../../secrets/access-proofs.ts";
 import { COLLECTIONS } from "../../store/documents.ts";
 import { FenceWriter } from "../../store/fence-writer.ts";
 import type { Indexes } from "../../store/indexes.ts";
@@ -24,6 +25,8 @@ export interface AuthorizationDocument extends Document {
   readonly signedAtBlock: number;
   readonly signature: string;
   readonly createdAt: Date;
+  /** MAC over all fields (`AccessProofs`). */
+  readonly proof: string;
 }
 
 /** A fence holds the place of a further authorization. */
@@ -44,25 +47,29 @@ export const AUTHORIZATION_INDEXES: Indexes = {
 const ROUNDS_MAX = 20;
 
 /**
- * The record of everything pockets ever signed; the reader checks the signatures. A place is empty, then holds a fence,
- * then an authorization for good.
+ * The record of everything pockets ever signed. A place is empty, then holds a fence, then an authorization for good.
  */
 export class AuthorizationRecords {
   readonly #collection: Collection<PlaceDocument>;
   readonly #fences: FenceWriter;
   readonly #chain: string;
   readonly #clock: Clock;
+  readonly #proofs: Pick<AccessProofs, "genuine" | "proven">;
 
-  constructor(db: Db, chain: string, clock: Clock) {
+  constructor(db: Db, chain: string, clock: Clock, proofs: Pick<AccessProofs, "genuine" | "proven">) {
     // Majority reads: a record that only a failed primary had could later be signed differently.
     const options = { readConcern: { level: "majority" } } as const;
     this.#collection = db.collection(COLLECTIONS.pocketAuthorizations, options);
     this.#fences = new FenceWriter(db.collection(COLLECTIONS.pocketAuthorizations));
     this.#chain = chain;
     this.#clock = clock;
+    this.#proofs = proofs;
   }
 
-  /** Returns a payment's authorizations, oldest first. */
+  /**
+   * Returns a payment's authorizations, oldest first. Throws if something other than the service has changed one: it is
+   * unknown then what was signed.
+   */
   async of(transactionId: string): Promise<readonly Authorization[]> {
     const from = `${this.#chain}/${transactionId}/`;
     const range = { _id: { $gte: from, $lt: `${from}\u{10ffff}` }, fence: { $exists: false } };
@@ -80,13 +87,14 @@ export class AuthorizationRecords {
   async record(record: Authorization, permit: number): Promise<"recorded" | "taken" | "fenced"> {
     const { number, signedAtBlock, transactionId, units, ...rest } = record;
     const _id = this.#id(transactionId, number);
-    const document = {
+    const { _id: _same, ...document } = this.#proofs.proven("pocketAuthorization", {
+      _id,
       ...rest,
       chain: this.#chain,
       units: String(units),
       signedAtBlock: Number(signedAtBlock),
       createdAt: this.#clock(),
-    };
+    });
     try {
       await this.#collection.replaceOne({ _id, fence: { $lte: permit } }, document, { upsert: true });
       return "recorded";
@@ -121,6 +129,8 @@ export class AuthorizationRecords {
   #recordOf(document: AuthorizationDocument): Authorization {
     const { _id, agentId, from, nonce, signature, signedAtBlock, to, units, validAfter, validBefore } =
       document;
+    if (this.#proofs.genuine("pocketAuthorization", document) === null)
+      throw new Error(`the authorization ${_id} is not as the service wrote it`);
     const place = /^(.+)\/(\d+)$/.exec(_id.slice(this.#chain.length + 1));
     if (place?.[1] === undefined || !isHex(nonce) || !isHex(signature))
       throw new Error(`${_id} is not an authorization`);

@@ -11,8 +11,9 @@ import {
 } from "viem";
 import { tokenAbi } from "../../chain/contracts.ts";
 import { COLLECTIONS } from "../../store/documents.ts";
-import { grouped, type PaymentEntry, type RailFinding } from "../findings.ts";
+import { alteredRecord, grouped, type PaymentEntry, type RailFinding } from "../findings.ts";
 import type { RailReconciliation, RailSources } from "../folder.ts";
+import { NO_FENCE } from "../rail-steps.ts";
 import { addressOf, type SpentEvent, unreadChain, walletsOnChain } from "../wallet/spent-events.ts";
 import { topUpId } from "./agent-pockets.ts";
 import type { AuthorizationDocument } from "./authorizations.ts";
@@ -29,11 +30,12 @@ export const pocketReconciliation: RailReconciliation = {
     const { paymentIds, payments } = sources;
     const { chain, token, unitsPerCent, walletOf } = wallets;
     try {
-      const { pockets, signed } = await readPockets(sources, [...walletOf.keys()]);
+      const { altered, pockets, signed } = await readPockets(sources, [...walletOf.keys()]);
       const addresses = pockets.map(({ address }) => address);
       const events = await pocketEvents(chain, addresses, token);
       const relevant = paymentIds === null ? payments : payments.filter(({ id }) => paymentIds.has(id));
-      return comparePockets({ pockets, signed, events, payments: relevant, unitsPerCent });
+      const found = comparePockets({ pockets, signed, events, payments: relevant, unitsPerCent });
+      return [...altered, ...found];
     } catch (error) {
       return unreadChain("pockets", error);
     }
@@ -42,13 +44,26 @@ export const pocketReconciliation: RailReconciliation = {
 
 /** Reads pockets and the authorizations they signed. Runs before the chain is read: later ones are used later. */
 export async function readPockets(
-  { collections, db, pocketKeys }: Pick<RailSources, "collections" | "db" | "pocketKeys">,
+  {
+    accessProofs,
+    collections,
+    db,
+    pocketKeys,
+  }: Pick<RailSources, "accessProofs" | "collections" | "db" | "pocketKeys">,
   agentIds: readonly string[],
-): Promise<Pick<PocketSources, "pockets" | "signed">> {
+): Promise<
+  Pick<PocketSources, "pockets" | "signed"> & {
+    /** Authorizations that something other than the service has changed. */
+    readonly altered: readonly RailFinding[];
+  }
+> {
   const own = { agentId: { $in: [...agentIds] } };
   const [records, authorizations, sweeps] = await Promise.all([
     db.collection<PocketDocument>(COLLECTIONS.pockets).find(own).toArray(),
-    db.collection<AuthorizationDocument>(COLLECTIONS.pocketAuthorizations).find(own).toArray(),
+    db
+      .collection<AuthorizationDocument>(COLLECTIONS.pocketAuthorizations)
+      .find({ ...own, ...NO_FENCE })
+      .toArray(),
     collections.chainTransactions.find({ _id: /^eip155:\d+\/pocket\/sweep\// }).toArray(),
   ]);
   const signed = authorizations.map(({ _id, from, nonce, to, units }) => ({
@@ -66,7 +81,10 @@ export async function readPockets(
     const purposes = (sweepsOf.get(agentId) ?? []).map(({ _id }) => _id.replace(/^[^/]*\//, ""));
     return [{ agentId, address, topUps, sweeps: new Set(purposes.map((each) => keccak256(toBytes(each)))) }];
   });
-  return { pockets, signed };
+  const altered = authorizations
+    .filter((each) => accessProofs?.isGenuine("pocketAuthorization", each) === false)
+    .map(({ _id }) => alteredRecord(_id.split("/").at(-2) ?? null, _id));
+  return { altered, pockets, signed };
 }
 
 function hexOf(text: string): Hex {

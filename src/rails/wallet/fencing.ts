@@ -26,8 +26,8 @@ export async function fenceAttempts(
     open = behind.flatMap((each) => {
       const attempts = numbers.flatMap((number) => recorded.get(attemptPurpose({ ...each, number })) ?? []);
       const last = attempts.at(-1);
-      if (last === undefined || !isTransaction(last)) return [];
-      made.set(each.transactionId, last);
+      if (last === undefined || last.kind === "refusal") return [];
+      if (isTransaction(last)) made.set(each.transactionId, last);
       return attempts.length < each.number ? [] : [{ ...each, number: attempts.length + 1 }];
     });
   }

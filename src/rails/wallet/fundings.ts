@@ -58,7 +58,7 @@ const SWEPT_PER_ROUND_MAX = 20;
 export interface FundingDependencies {
   readonly db: Db;
   readonly rail: Pick<WalletRail, "spend">;
-  readonly wallets: Pick<AgentWallets, "genuine">;
+  readonly wallets: Pick<AgentWallets, "of">;
   readonly treasuries: Pick<Treasuries, "record">;
   readonly journal: Pick<EventJournal, "agentEvent">;
   readonly macs: KeyedMacs;
@@ -93,7 +93,7 @@ export class Fundings {
 
   /** Whether the agent has a wallet on this chain and its organization has a treasury. */
   async isPossible({ agentId, organizationId }: AgentProfile): Promise<boolean> {
-    const wallet = await this.#dependencies.wallets.genuine(agentId);
+    const wallet = await this.#dependencies.wallets.of(agentId);
     return wallet?.chainCaip2 === this.#dependencies.chain && (await this.hasTreasury(organizationId));
   }
 
@@ -127,7 +127,7 @@ export class Fundings {
       throw new Error(`${funding._id} is not as the service wrote it`);
     const { amountCents, organizationId, profile } = funding;
     const [wallet, treasury] = await Promise.all([
-      wallets.genuine(profile.agentId),
+      wallets.of(profile.agentId),
       this.#treasury(organizationId),
     ]);
     if (wallet === null || treasury === null) return this.#end(funding, { status: "failed", ...NO_WALLET });

@@ -15,7 +15,8 @@ import { ChainSandbox, DEMO_OWNER } from "../../chain/sandbox.ts";
 import { ForeignNonces } from "../../chain/foreign-nonces.ts";
 import type { KeyedMacs } from "../../secrets/keyed-macs.ts";
 import type { AgentDocument, WalletRecord } from "../../store/documents.ts";
-import { EventJournal, type EventProofs } from "../../store/journal.ts";
+import type { AccessProofs } from "../../secrets/access-proofs.ts";
+import { EventJournal } from "../../store/journal.ts";
 import type { Clock } from "../../payments/ports.ts";
 import { AgentPockets } from "../pocket/agent-pockets.ts";
 import { AuthorizationRecords } from "../pocket/authorizations.ts";
@@ -39,8 +40,8 @@ const ROUNDS_BEFORE_RAISE = 4;
 
 export interface WalletsOptions {
   readonly db: Db;
-  /** Proofs for the events of deposits. */
-  readonly eventProofs: EventProofs;
+  /** Proofs of what the rail records, and of the events of deposits. */
+  readonly accessProofs: Pick<AccessProofs, "changed" | "genuine" | "make" | "proven">;
   readonly config: ChainConfig;
   readonly signer: Signer;
   /** Sub-key from which the keys of agents' pockets are derived. */
@@ -91,10 +92,10 @@ export interface Wallets {
 
 /** Assembles the wallet rail without calling the chain. */
 export function createWallets(options: WalletsOptions): Wallets {
-  const { clock, db, onRepair = nothing, onWarning, config, signer } = options;
+  const { accessProofs: proofs, clock, db, onRepair = nothing, onWarning, config, signer } = options;
   const watchers = { onRepair, onWarning };
   const rpc = new ChainRpc(config, watchers);
-  const outbox = new ChainOutbox({ db, config, rpc, signer, clock });
+  const outbox = new ChainOutbox({ db, config, rpc, signer, clock, proofs });
   const finality = new Finality({
     rpc,
     from: signer.address,
@@ -144,7 +145,7 @@ export function createWallets(options: WalletsOptions): Wallets {
     keys: new PocketKeys(options.pocketKey),
     domains: new TokenDomains(rpc, config),
     records: new PocketRecords(db, chain, clock),
-    authorizations: new AuthorizationRecords(db, chain, clock),
+    authorizations: new AuthorizationRecords(db, chain, clock, proofs),
     rail,
     wallets,
     outbox,
@@ -192,9 +193,10 @@ export function createWallets(options: WalletsOptions): Wallets {
     config,
     newWallet: addressOf,
     defaultOwner,
+    proofs,
     beforeFirstUse: () => deposits.begin(),
   });
-  const journal = new EventJournal(db, options.eventProofs);
+  const journal = new EventJournal(db, proofs);
   const fundings = new Fundings({
     db,
     rail,

@@ -101,7 +101,7 @@ export class WalletLimits {
     const deployed = (await this.#dependencies.outbox.find([deployPurpose(wallet)])).get(
       deployPurpose(wallet),
     );
-    return deployed !== undefined && isTransaction(deployed);
+    return deployed !== undefined && deployed.kind !== "refusal";
   }
 
   /** Sets limits until the last one is the newest wanted. */

@@ -1,8 +1,9 @@
 import { keccak256, toBytes } from "viem";
 import { SETTLES_ON } from "../../domain/ledger/payment.ts";
-import { grouped, type PaymentEntry, type RailFinding } from "../findings.ts";
-import type { RailCollections, RailReconciliation } from "../folder.ts";
+import { alteredRecord, grouped, type PaymentEntry, type RailFinding } from "../findings.ts";
+import type { RailCollections, RailReconciliation, RailSources } from "../folder.ts";
 import { compareTopUps, type PocketSources, readPockets, topUpsOf } from "../pocket/reconcile.ts";
+import { NO_FENCE } from "../rail-steps.ts";
 import { paymentOfAttempt } from "./attempts.ts";
 import { addressOf, type SpentEvent, spentEvents, unreadChain, walletsOnChain } from "./spent-events.ts";
 
@@ -14,18 +15,36 @@ export const walletReconciliation: RailReconciliation = {
     if (wallets === null) return [];
     const { chain, token, unitsPerCent, walletOf } = wallets;
     const { collections, paymentIds, payments } = sources;
+    const altered = await alteredRecords(sources, [...walletOf.values()]);
     try {
       const pockets = await readPockets(sources, [...walletOf.keys()]);
       const spent = await spentEvents(chain, [...walletOf.values()].map(addressOf), token);
       const known = paymentIds === null ? payments : payments.filter(({ id }) => paymentIds.has(id));
       // Of a few payments, others' events are told from theirs by their ids alone.
       const laterIds = paymentIds === null ? await sentLater(collections, known, spent) : [];
-      return compareWallets({ payments: known, laterIds, walletOf, unitsPerCent, spent, pockets });
+      const given = { payments: known, laterIds, walletOf, unitsPerCent, spent, pockets };
+      return [...altered, ...compareWallets(given)];
     } catch (error) {
       return unreadChain("wallets", error);
     }
   },
 };
+
+/** Finds records of these wallets that something other than the service has changed. */
+async function alteredRecords(
+  { accessProofs, collections }: Pick<RailSources, "accessProofs" | "collections">,
+  wallets: readonly string[],
+): Promise<RailFinding[]> {
+  if (accessProofs === null) return [];
+  const altered: RailFinding[] = [];
+  for await (const record of collections.chainTransactions.find({
+    wallet: { $in: [...wallets] },
+    ...NO_FENCE,
+  }))
+    if (!accessProofs.isGenuine("chainTransaction", record))
+      altered.push(alteredRecord(paymentOfAttempt(record._id), record._id));
+  return altered;
+}
 
 /** Ids of payments that were sent after the payments were read: the chain has their hashes alone. */
 async function sentLater(

@@ -47,7 +47,7 @@ export interface TargetFunding {
 export interface TargetDependencies {
   readonly db: Db;
   readonly fundings: Pick<Fundings, "advance" | "begin">;
-  readonly wallets: Pick<AgentWallets, "genuine">;
+  readonly wallets: Pick<AgentWallets, "of">;
   readonly rpc: Pick<ChainRpc, "balanceAt">;
   readonly tokenDecimals: number;
   readonly macs: KeyedMacs;
@@ -122,7 +122,7 @@ export class WalletTargets {
     if (profile.agentId !== _id || !macs.isMac(textOf(profile, cents), proof))
       throw new Error("the target is not as the service wrote it");
     const agent = await this.#agents.findOne({ _id }, { projection: { lifecycle: 1 } });
-    const wallet = await wallets.genuine(_id);
+    const wallet = await wallets.of(_id);
     if (agent?.lifecycle !== "active" || wallet === null || wallet.organizationId !== profile.organizationId)
       return CHECK_INTERVAL_MS;
     const held = centsOf(await rpc.balanceAt(wallet.address, "latest"), tokenDecimals);

@@ -3,6 +3,7 @@ import { type Address, getAddress } from "viem";
 import { caip2Of, type ChainConfig } from "../../chain/config.ts";
 import type { WalletRecord } from "../../store/documents.ts";
 import type { Treasuries as TreasuriesPort } from "../../payments/ports.ts";
+import type { AccessProofs } from "../../secrets/access-proofs.ts";
 import type { Indexes } from "../../store/indexes.ts";
 
 const ORGANIZATIONS = "organizations";
@@ -11,7 +12,9 @@ const ORGANIZATIONS = "organizations";
 interface OrganizationWithTreasury {
   readonly _id: string;
   readonly walletOwner?: string;
+  readonly walletOwnerProof?: string;
   readonly treasury?: WalletRecord | null;
+  readonly treasuryProof?: string;
 }
 
 export interface TreasuriesDependencies {
@@ -20,6 +23,7 @@ export interface TreasuriesDependencies {
   readonly newWallet: (id: string, owner: string) => WalletRecord;
   /** Owner of treasuries if the organization has named none. If both are missing, the organization has no treasury. */
   readonly defaultOwner: string | null;
+  readonly proofs: Pick<AccessProofs, "genuine" | "make">;
   /** Runs before an address is disclosed: deposits must be watched from before the first one. */
   readonly beforeFirstUse: () => Promise<void>;
 }
@@ -63,22 +67,37 @@ export class Treasuries implements TreasuriesPort {
     return treasury === null || treasury.chainCaip2 !== this.#chain ? null : getAddress(treasury.address);
   }
 
-  /** Returns the treasury's record, created if missing. An address from here must not be disclosed: see `of`. */
+  /**
+   * Returns the treasury's record, created if missing. An address from here must not be disclosed: see `of`. Throws if
+   * something other than the service has changed the treasury, or the owner that it is created for.
+   */
   async record(organizationId: string): Promise<WalletRecord | null> {
-    const { defaultOwner, newWallet } = this.#dependencies;
-    const organization = await this.#organizations.findOne({ _id: organizationId });
+    const { defaultOwner, newWallet, proofs } = this.#dependencies;
+    const _id = organizationId;
+    const organization = await this.#organizations.findOne({ _id });
     if (organization === null) throw new Error(`organization ${organizationId} has no record`);
-    const { treasury = null, walletOwner } = organization;
-    const owner = walletOwner ?? defaultOwner;
-    if (treasury !== null || owner === null) return treasury;
+    if ((organization.treasury ?? null) !== null) return this.#treasuryIn(organization);
+    const owner = walletOwnerOf(organization, proofs) ?? defaultOwner;
+    if (owner === null) return null;
     // The first of several concurrent writes wins; the others change nothing and wait until the record is durable.
-    const derived = { $literal: newWallet(organizationId, owner) };
+    const made = { _id, treasury: newWallet(organizationId, owner) };
+    const treasuryProof = proofs.make("treasury", made);
+    const isThere = { $ne: [{ $ifNull: ["$treasury", null] }, null] };
+    const first = (field: "treasury" | "treasuryProof", value: unknown) => ({
+      [field]: { $cond: [isThere, `$${field}`, { $literal: value }] },
+    });
     const recorded = await this.#organizations.findOneAndUpdate(
-      { _id: organizationId },
-      [{ $set: { treasury: { $ifNull: ["$treasury", derived] } } }],
+      { _id },
+      [{ $set: { ...first("treasury", made.treasury), ...first("treasuryProof", treasuryProof) } }],
       { returnDocument: "after" },
     );
-    return recorded?.treasury ?? null;
+    return recorded === null ? null : this.#treasuryIn(recorded);
+  }
+
+  #treasuryIn(organization: OrganizationWithTreasury): WalletRecord | null {
+    if (this.#dependencies.proofs.genuine("treasury", organization) !== null)
+      return organization.treasury ?? null;
+    throw new Error(`the treasury of organization ${organization._id} is not as the service wrote it`);
   }
 
   /** Returns the organizations with treasuries on this chain, by address. */
@@ -93,4 +112,17 @@ export class Treasuries implements TreasuriesPort {
       ),
     );
   }
+}
+
+/**
+ * Returns the address that owns an organization's new wallets; null if it has named none. Throws if something other than
+ * the service has named it.
+ */
+export function walletOwnerOf(
+  organization: Pick<OrganizationWithTreasury, "_id" | "walletOwner" | "walletOwnerProof">,
+  proofs: Pick<AccessProofs, "genuine">,
+): string | null {
+  const { _id, walletOwner = null } = organization;
+  if (walletOwner === null || proofs.genuine("walletOwner", organization) !== null) return walletOwner;
+  throw new Error(`the owner of the wallets of organization ${_id} is not as the service wrote it`);
 }

@@ -1,5 +1,5 @@
 import { parseTransaction } from "viem";
-import { GAS } from "../../chain/contracts.ts";
+import { GAS, showsPayment } from "../../chain/contracts.ts";
 import type { RecordedTransaction } from "../../chain/outbox.ts";
 import type { Receipt } from "../../chain/rpc.ts";
 import type { Attempt } from "./attempts.ts";
@@ -11,6 +11,13 @@ export interface Unpaid {
   readonly last: RecordedTransaction;
   readonly receipt: Receipt | null;
 }
+
+/** Whether the receipt shows the payment. A mere success does not: calls to addresses without code succeed. */
+export const hasPaid = (
+  { wallet }: RecordedTransaction,
+  receipt: Receipt | null,
+  transactionId: string,
+): boolean => receipt !== null && wallet !== null && showsPayment(receipt.logs, wallet, transactionId);
 
 /** Turns raising the limit into a refusal for an attempt that keeps to the wallet's limit. */
 export const boundBy = ({ keepsLimit }: Attempt, remedy: Remedy): Remedy =>

@@ -3,9 +3,9 @@ import { getAddress, type Hash } from "viem";
 import type { OnChain, Payment, RailOutcome, StoredPayment } from "../../domain/ledger/payment.ts";
 import type { AgentProfile } from "../../domain/agent/state.ts";
 import { caip2Of } from "../../chain/config.ts";
-import { agentWalletAbi, detachData, GAS, paymentIdOf, showsPayment } from "../../chain/contracts.ts";
-import { isTransaction, type Recorded, type RecordedTransaction, type Refused } from "../../chain/outbox.ts";
-import { ChainUnreachable, type Receipt } from "../../chain/rpc.ts";
+import { agentWalletAbi, detachData, GAS, paymentIdOf } from "../../chain/contracts.ts";
+import { isTransaction, type Recorded, type RecordedTransaction } from "../../chain/outbox.ts";
+import { ChainUnreachable } from "../../chain/rpc.ts";
 import type { ForeignNonces } from "../../chain/foreign-nonces.ts";
 import type { ChainWatchers } from "../../chain/repairs.ts";
 import { centsOf } from "../../chain/units.ts";
@@ -21,6 +21,7 @@ import { withTimeout } from "../../lib/with-timeout.ts";
 import { type AttemptDependencies, type Attempt, Attempts, attemptsPrefix, refusalOf } from "./attempts.ts";
 import { diagnose, limitOnChain, type Remedy } from "./diagnosis.ts";
 import { fenceAttempts } from "./fencing.ts";
+import { refusalOutcome } from "./refusal-outcome.ts";
 import { deployPurpose } from "./limits.ts";
 import {
   DETACHED,
@@ -32,7 +33,7 @@ import {
   REVERTED_TOO_OFTEN,
   WITHHELD,
 } from "./refusals.ts";
-import { boundBy, causeOf, gasOf, ranOutOfGas, type Unpaid } from "./unpaid.ts";
+import { boundBy, causeOf, gasOf, hasPaid, ranOutOfGas, type Unpaid } from "./unpaid.ts";
 import type { AgentWallets, Wallet } from "./wallets.ts";
 
 /**
@@ -53,6 +54,8 @@ const ATTEMPTS_MAX = 5;
 /** A spend from a wallet: a payment, a top-up of the agent's pocket, or a treasury's funding of an agent. */
 export interface WalletSpend {
   readonly request: Pick<Payment["request"], "transactionId" | "recipient" | "amountMc">;
+  /** Transaction that the ledger knows of; none for a spend that is not a payment. */
+  readonly onChainTxHash?: string | null;
   /** Whether the wallet's on-chain limit refuses the spend. For a payment, decided by the ledger, it is raised. */
   readonly keepsLimit?: boolean;
 }
@@ -110,20 +113,19 @@ export class WalletRail implements RailPort {
     if (wallet.chainCaip2 !== this.#chainCaip2) return this.#refusedOn(wallet.chainCaip2, attempt);
     const first = await this.#attempts.decide({ ...attempt, permit });
     if (first === "fenced") return { status: "fenced" };
-    if (!isTransaction(first)) return refused(first.refusal);
+    const { transactionId } = payment.request;
+    if (!isTransaction(first))
+      return (await this.#outcomeOf(transactionId, [first], payment.onChainTxHash)) ?? { status: "pending" };
     const receipt = await this.#dependencies.finality.wait(first, CONFIRMATION_WAIT_MS);
     if (receipt === null) return { status: "pending", onChain: this.#onChain(first) };
-    if (hasPaid(first, receipt, payment.request.transactionId)) return this.#settled(receipt);
+    if (hasPaid(first, receipt, transactionId)) return this.#settled(receipt);
     const permitted: RequestPermission = () => Promise.resolve({ kind: "send", permit });
     return (await this.#settle(wallet, payment, CONFIRMATION_WAIT_MS, permitted)) ?? { status: "pending" };
   }
 
-  async query({ request }: StoredPayment): Promise<RailOutcome | null> {
-    const { transactionId } = request;
-    return this.#outcomeOf(
-      transactionId,
-      await this.#dependencies.outbox.under(attemptsPrefix(transactionId)),
-    );
+  async query({ onChainTxHash, request: { transactionId } }: StoredPayment): Promise<RailOutcome | null> {
+    const attempts = await this.#dependencies.outbox.under(attemptsPrefix(transactionId));
+    return this.#outcomeOf(transactionId, attempts, onChainTxHash);
   }
 
   async settle(
@@ -150,10 +152,11 @@ export class WalletRail implements RailPort {
       // A raised limit is set back as soon as its payment is recorded, by this process or the next that settles the
       // payment.
       if (attempts.length > 1) await limits.converge(wallet);
-      const outcome = await this.#outcomeOf(transactionId, attempts);
+      const outcome = await this.#outcomeOf(transactionId, attempts, payment.onChainTxHash);
       if (outcome === null || outcome.status !== "pending") return outcome;
-      const last = attempts.findLast(isTransaction);
-      if (last === undefined) return outcome;
+      const last = attempts.at(-1);
+      // Nothing follows a refusal, or a record that something else than the service has changed.
+      if (last === undefined || !isTransaction(last) || !attempts.every(isTransaction)) return outcome;
       const leftMs = last.replacedBy === null ? Math.max(0, until - performance.now()) : 0;
       const receipt = await finality.wait(last, leftMs);
       if (receipt !== null && hasPaid(last, receipt, transactionId)) return this.#settled(receipt);
@@ -230,14 +233,14 @@ export class WalletRail implements RailPort {
   async #detach(wallet: Wallet): Promise<Detachment> {
     const { finality, outbox, foreignNonces } = this.#dependencies;
     const prefix = `detach/${wallet.address}/`;
-    const before = (await outbox.under(prefix)).filter(isTransaction);
-    const last = before.at(-1);
+    const before = await outbox.under(prefix);
+    const last = before.findLast(isTransaction);
     const lastIsMined = last !== undefined && (await finality.now([last]))[0] !== null;
     // If the detach is mined and the service is a spender, the owner has made it one again since.
     if (lastIsMined && !(await this.#isSpender(wallet))) return "detached";
     const isOver = last === undefined || lastIsMined || (await foreignNonces.isReplaced(last));
-    const next = isOver ? before.length + 1 : before.length;
-    const sent = await this.#sendDetach(wallet, `${prefix}${String(next)}`);
+    const purpose = isOver ? `${prefix}${String(before.length + 1)}` : last.purpose;
+    const sent = await this.#sendDetach(wallet, purpose);
     if ((await finality.wait(sent, DETACH_WAIT_MS)) === null) return "pending";
     return (await this.#isSpender(wallet)) ? "pending" : "detached";
   }
@@ -265,7 +268,7 @@ export class WalletRail implements RailPort {
     const purpose = deployPurpose(wallet);
     const never = { kind: "refusal", purpose, wallet: wallet.address, refusal: DETACHED } as const;
     const decided = (await this.#dependencies.outbox.record([never])).get(purpose);
-    return decided !== undefined && isTransaction(decided);
+    return decided !== undefined && decided.kind !== "refusal";
   }
 
   async #isSpender({ address }: Wallet): Promise<boolean> {
@@ -376,8 +379,8 @@ export class WalletRail implements RailPort {
   async #isDeploymentOver(wallet: Wallet): Promise<boolean> {
     const { broadcast, finality, outbox, foreignNonces } = this.#dependencies;
     const newest = await outbox.newest(deployPurpose(wallet));
-    if (newest === null) return false;
-    if (!isTransaction(newest) || (await finality.now([newest]))[0] !== null) return true;
+    if (newest === null || !isTransaction(newest)) return newest?.kind === "refusal";
+    if ((await finality.now([newest]))[0] !== null) return true;
     if (await foreignNonces.isReplaced(newest)) await broadcast([await outbox.repeat(newest)]);
     return false;
   }
@@ -393,8 +396,15 @@ export class WalletRail implements RailPort {
     return waiting + (await limitOnChain(this.#dependencies, address)).spentCents;
   }
 
-  /** Pure except for the chain: the same records and blocks give the same outcome to every caller. */
-  async #outcomeOf(transactionId: string, attempts: readonly Recorded[]): Promise<RailOutcome | null> {
+  /**
+   * Pure except for the chain: the same records and blocks give the same outcome to every caller. Pending while a record
+   * is changed, or a refusal not believed.
+   */
+  async #outcomeOf(
+    transactionId: string,
+    attempts: readonly Recorded[],
+    knownHash: string | null = null,
+  ): Promise<RailOutcome | null> {
     const last = attempts.at(-1);
     if (last === undefined) return null;
     const sent = attempts.filter(isTransaction);
@@ -408,8 +418,10 @@ export class WalletRail implements RailPort {
     const onChain = newest === undefined ? {} : { onChain: this.#onChain(newest) };
     // Each attempt was mined without paying, or can never be mined.
     const allReverted = sent.every(({ replacedBy }, at) => replacedBy !== null || receipts[at] !== null);
-    if (!isTransaction(last) && allReverted) return { ...refused(last.refusal), ...onChain };
-    return { status: "pending", ...onChain };
+    const isKnown = attempts.every(({ kind }) => kind !== "unproven");
+    if (last.kind !== "refusal" || !allReverted || !isKnown) return { status: "pending", ...onChain };
+    const refused = await refusalOutcome(this.#dependencies, { transactionId, knownHash, sent }, last);
+    return { ...(refused ?? { status: "pending" }), ...onChain };
   }
 
   /** Returns the outcome with the mined signing, which is not always the newest. */
@@ -421,13 +433,6 @@ export class WalletRail implements RailPort {
     return { txHash: hash, chainCaip2: this.#chainCaip2 };
   }
 }
-
-const refused = ({ code, reason }: Refused["refusal"]): RailOutcome =>
-  code === "WITHHELD" ? { status: "withheld" } : { status: "failed", code, reason };
-
-/** Whether the receipt shows the payment. A mere success does not: calls to addresses without code succeed. */
-const hasPaid = ({ wallet }: RecordedTransaction, receipt: Receipt | null, transactionId: string): boolean =>
-  receipt !== null && wallet !== null && showsPayment(receipt.logs, wallet, transactionId);
 
 const attemptOf = (
   wallet: Wallet,

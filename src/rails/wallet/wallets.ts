@@ -72,33 +72,22 @@ export class AgentWallets {
 
   /**
    * Returns an agent's wallet; null if the agent has none. Throws for an agent without a record: its create has not
-   * been committed. Throws as well if the record names a wallet that is not this agent's own, a forgery: what was paid
-   * is unknown then, and nothing is signed.
+   * been committed. Throws as well if something other than the service has changed the record: what was paid is unknown
+   * then, and nothing is signed.
    */
   async of(agentId: string): Promise<Wallet | null> {
     const known = this.#kept.get(agentId);
     if (known !== undefined) return known;
-    const projection = { organizationId: 1, wallet: 1 };
-    const agent = await this.#agents.findOne({ _id: agentId }, { projection });
+    const agent = await this.#agents.findOne({ _id: agentId });
     if (agent === null) throw new Error(`agent ${agentId} has no record`);
+    if (!this.#isGenuine(agent))
+      throw new Error(`the record of agent ${agentId} is not as the service wrote it`);
     // Agents created before wallets existed have no such field.
     const record = agent.wallet ?? null;
     if (record === null) return null;
     const wallet = walletIn(record, { agentId, organizationId: agent.organizationId, isTreasury: false });
     this.#kept.set(agentId, wallet);
     return wallet;
-  }
-
-  /**
-   * Like `of`, for callers that send money to the wallet or let its owner take money: throws if something other than
-   * the service has changed the agent's record.
-   */
-  async genuine(agentId: string): Promise<Wallet | null> {
-    const agent = await this.#agents.findOne({ _id: agentId });
-    if (agent === null || !this.#isGenuine(agent)) {
-      throw new Error(`the record of agent ${agentId} is not as the service wrote it`);
-    }
-    return this.of(agentId);
   }
 
   /** Returns the wallet at an address; null if no agent's, for example a treasury. Queried too rarely for an index. */

@@ -191,6 +191,20 @@ describe("the card rail with a connected issuer", function () {
     expect((await process.rail.withhold(profile, made)).status).to.equal("charged");
   });
 
+  it("a withdrawal written in the place of a card that the ledger knows of ends no payment", async () => {
+    const made = payment();
+    const sent = await process.rail.send(profile, made, BEFORE);
+    if (sent.status !== "armed") throw new Error("it has a card");
+    const known = { ...made, card: sent.card };
+    const places = db.collection<{ _id: string }>(COLLECTIONS.sandboxCardLedger);
+    const _id = placeOf(idOf(made));
+    const order = await places.findOneAndReplace({ _id }, { status: "withheld", createdAt: clock() });
+    for (const asked of [process.rail.query(known), process.rail.withhold(profile, known)])
+      expect(await asked.then(JSON.stringify, String)).to.include("card is gone");
+    if (order !== null) await places.replaceOne({ _id }, order);
+    expect((await process.rail.query(known))?.status).to.equal("armed");
+  });
+
   it("a day of events that were lost, and a yes that no books show, are read later", async () => {
     const [used, asked] = [payment(), payment()];
     for (const made of [used, asked]) await process.rail.send(profile, made, BEFORE);

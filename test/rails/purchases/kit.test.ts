@@ -1,3 +1,4 @@
+import { TEST_ACCESS_PROOFS } from "../../support/access-proofs.ts";
 import { randomUUID } from "node:crypto";
 import { getAddress, parseAbi } from "viem";
 import { decodePaymentSignatureHeader } from "@x402/core/http";
@@ -73,7 +74,7 @@ async function purchaseScene(): Promise<RailScene> {
   const shops = new Shops(["127.0.0.0/8"]);
   const rails: ChallengeRail[] = [];
   const railOf = ({ wallets }: Instance, db = scene.db, time = clock): ChallengeRail => {
-    const orders = new Orders(db, sealer, time);
+    const orders = new Orders(db, sealer, time, TEST_ACCESS_PROOFS);
     const rail = challengeRailOf(wallets, { orders, shops, clock: time });
     rails.push(rail);
     return rail;
