@@ -153,9 +153,12 @@ describe("agents' records", () => {
     const {
       authenticatedAt: _first,
       candidateKeys: _none,
+      accountProof,
       ...after
     } = (await agents().findOne({ _id: "mine" })) ?? {};
-    const told = { lifecycle: "paused", revision: 2, accountRevision: 2 };
-    expect(after).to.deep.equal({ ...before, ...told });
+    const { accountProof: proofBefore, ...rest } = before ?? {};
+    const told = { lifecycle: "paused", accountStatus: "paused", revision: 2, accountRevision: 2 };
+    expect(after).to.deep.equal({ ...rest, ...told });
+    expect(accountProof).not.to.equal(proofBefore);
   });
 });

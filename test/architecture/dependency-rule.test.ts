@@ -119,6 +119,7 @@ describe("the dependency rule", () => {
       "server/handlers/purchases.ts",
       // The field of an agent's record.
       "src/agents/agent-proofs.ts",
+      "src/secrets/access-proofs.ts",
       "src/store/documents.ts",
       "src/views/views.ts",
       // Queues of the activities that set a wallet's limit and give up the right to spend from it.

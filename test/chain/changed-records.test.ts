@@ -170,10 +170,10 @@ describe("a wallet's record that something else than the service has changed", (
     const { wallets } = scene.open({ isAgentGenuine: () => false });
     const { length } = await scene.nonces();
     for (const call of [
-      wallets.rail.send(agent.profile, newPayment(100)),
-      wallets.rail.withhold(agent.profile, payment),
+      () => wallets.rail.send(agent.profile, newPayment(100)),
+      () => wallets.rail.withhold(agent.profile, payment),
     ])
-      expect(await call.then(String, String)).to.include("not as the service wrote it");
+      expect(await call().then(String, String)).to.include("not as the service wrote it");
     expect(await scene.nonces()).to.have.length(length);
   });
 });

@@ -1,10 +1,10 @@
 import { expect } from "chai";
 import type { Document } from "mongodb";
-import { keccak256, stringToBytes } from "viem";
 import { challengeRailOf, type ChallengeRail } from "../../src/rails/challenge/rail.ts";
 import { Orders } from "../../src/rails/challenge/orders.ts";
 import { Shops } from "../../src/rails/challenge/shops.ts";
 import type { Authorization } from "../../src/rails/pocket/pocket.ts";
+import { nonceFor } from "../../src/rails/pocket/signing.ts";
 import { MasterKey } from "../../src/secrets/master-key.ts";
 import { Sealer } from "../../src/secrets/sealer.ts";
 import { COLLECTIONS } from "../../src/store/documents.ts";
@@ -57,7 +57,7 @@ describe("a purchase's record that something else than the service has changed",
     const { pockets } = instance.wallets;
     const { agentId } = agent.profile;
     await pockets.fund(agent.profile, transactionId, CENT, FUND_MS);
-    const nonce = keccak256(stringToBytes(`${transactionId}/1`));
+    const nonce = nonceFor(`${transactionId}/1`);
     const transfer = newTransfer(CENT, { nonce, validBefore: nowSeconds() + seconds });
     const authorized = await pockets.authorize(agentId, transactionId, transfer, PERMIT);
     if (authorized.kind !== "signed") throw new Error(`it is ${authorized.kind}`);

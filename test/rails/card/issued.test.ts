@@ -84,8 +84,8 @@ describe("the card rail with a connected issuer", function () {
     const places = db.collection<{ _id: string }>(COLLECTIONS.sandboxCardLedger);
     const _id = placeOf(idOf(made));
     const order = await places.findOneAndReplace({ _id }, { status: "withheld", createdAt: clock() });
-    for (const asked of [process.rail.query(known), process.rail.withhold(profile, known)])
-      expect(await asked.then(JSON.stringify, String)).to.include("card is gone");
+    for (const ask of [() => process.rail.query(known), () => process.rail.withhold(profile, known)])
+      expect(await ask().then(JSON.stringify, String)).to.include("card is gone");
     if (order !== null) await places.replaceOne({ _id }, order);
     expect((await process.rail.query(known))?.status).to.equal("armed");
   });
