@@ -2,7 +2,13 @@ import { isGrpcServiceError } from "@temporalio/client";
 import { type Db, MongoAPIError, MongoError, MongoServerError } from "mongodb";
 import { readLiveRuntimeFile, type RuntimeFile } from "../../src/engines/runtime-file.ts";
 import { encryptsPayloads, readAddresses, readConfig, readEvmRpcUrl, readTaskQueue } from "../config.ts";
-import { type Addresses, connect, type Connections, reachMongodb } from "../../src/store/connections.ts";
+import {
+  type Addresses,
+  COMMAND_TIMEOUT_MS,
+  connect,
+  type Connections,
+  reachMongodb,
+} from "../../src/store/connections.ts";
 import { loadMasterKey } from "../../src/secrets/load-master-key.ts";
 import type { MasterKey } from "../../src/secrets/master-key.ts";
 import { openPayloads } from "../../src/temporal/temporal-payloads.ts";
@@ -53,7 +59,7 @@ export async function connected<T>(
     keys: payloadKeysOf(masterKey),
     isEncrypted: encryptsPayloads(config, addresses),
   });
-  const connections = await connect(addresses, payloads);
+  const connections = await connect(addresses, payloads, COMMAND_TIMEOUT_MS);
   try {
     return await work(connections, masterKey);
   } catch (error) {
@@ -72,7 +78,8 @@ export async function connectedToMongo<T>(
   work: (there: { readonly db: Db; readonly evmRpcUrl: string | null }) => Promise<T>,
 ): Promise<T> {
   const running = isEmbedded(env) ? await runningService(env) : null;
-  const { db, mongo } = await reachMongodb(running?.mongodb.uri ?? String(env["MONGODB_URI"]));
+  const uri = running?.mongodb.uri ?? String(env["MONGODB_URI"]);
+  const { db, mongo } = await reachMongodb(uri, COMMAND_TIMEOUT_MS);
   try {
     return await work({ db, evmRpcUrl: running?.chain.rpcUrl ?? readEvmRpcUrl(env) });
   } catch (error) {

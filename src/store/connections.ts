@@ -43,16 +43,21 @@ const UNAUTHORIZED = 13;
 
 /** Timeout of one operation, so that a client is answered within 5 s whatever is down. */
 const MONGODB_TIMEOUT_MS = 3_000;
+/** Timeout in an operator's command, which nothing waits for: it has its turn also while the service is overloaded. */
+export const COMMAND_TIMEOUT_MS = 60_000;
 
 /**
  * Connects to MongoDB. Writes are acknowledged by the journals of a majority. All reads go to the primary, whatever the
  * URI says: they decide on payments, revoked keys and members, and a secondary may lag behind.
  */
-export function connectMongo(uri: string): Promise<{ mongo: MongoClient; db: Db }> {
+export function connectMongo(
+  uri: string,
+  timeoutMs = MONGODB_TIMEOUT_MS,
+): Promise<{ mongo: MongoClient; db: Db }> {
   return connected(uri, {
-    connectTimeoutMS: MONGODB_TIMEOUT_MS,
-    socketTimeoutMS: MONGODB_TIMEOUT_MS,
-    waitQueueTimeoutMS: MONGODB_TIMEOUT_MS,
+    connectTimeoutMS: timeoutMs,
+    socketTimeoutMS: timeoutMs,
+    waitQueueTimeoutMS: timeoutMs,
   });
 }
 
@@ -86,10 +91,10 @@ const databaseIn = (uri: string, mongo: MongoClient): string =>
   /^[a-z+]+:\/\/[^/?]*\/[^?]/.test(uri) ? mongo.options.dbName : DATABASE;
 
 /** Connects as `connectMongo`. Throws `EngineUnreachable`, also for a MongoDB that the service can't work on. */
-export async function reachMongodb(uri: string): ReturnType<typeof connectMongo> {
+export async function reachMongodb(uri: string, timeoutMs?: number): ReturnType<typeof connectMongo> {
   let connection: Awaited<ReturnType<typeof connectMongo>> | null = null;
   try {
-    connection = await connectMongo(uri);
+    connection = await connectMongo(uri, timeoutMs);
     await refuseStandalone(connection.db);
     return connection;
   } catch (error) {
@@ -133,8 +138,12 @@ const isUninitiated = (error: unknown): boolean =>
   error instanceof MongoServerSelectionError &&
   [...(error.reason?.servers.values() ?? [])].some(({ type }) => type === "RSGhost");
 
-export async function connect(addresses: Addresses, payloads: TemporalPayloads): Promise<Connections> {
-  const { mongo, db } = await reachMongodb(addresses.mongodbUri);
+export async function connect(
+  addresses: Addresses,
+  payloads: TemporalPayloads,
+  mongodbTimeoutMs?: number,
+): Promise<Connections> {
+  const { mongo, db } = await reachMongodb(addresses.mongodbUri, mongodbTimeoutMs);
   const security = addresses.readTemporalSecurity?.() ?? null;
   const link = await connectTemporal(addresses.temporalAddress, security).catch(async (error: unknown) => {
     await mongo.close();
