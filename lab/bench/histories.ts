@@ -1,33 +1,26 @@
-import type { Client, WorkflowExecutionDescription } from "@temporalio/client";
+import type { Client } from "@temporalio/client";
 
-/** History of a workflow: its runs, and the events of all of them, with their size. */
+/** History of a workflow: its runs, and the events of all of them. */
 export interface Course {
   readonly runs: number;
   readonly events: number;
-  readonly bytes: number;
 }
 
-export const NO_COURSE: Course = { runs: 0, events: 0, bytes: 0 };
+export const NO_COURSE: Course = { runs: 0, events: 0 };
 
 export const plus = (a: Course, b: Course): Course => ({
   runs: a.runs + b.runs,
   events: a.events + b.events,
-  bytes: a.bytes + b.bytes,
 });
 export const minus = (a: Course, b: Course): Course => ({
   runs: a.runs - b.runs,
   events: a.events - b.events,
-  bytes: a.bytes - b.bytes,
 });
 
-interface EndedRun extends Omit<Course, "runs"> {
+interface EndedRun {
+  readonly events: number;
   readonly before: string | null;
 }
-
-const lengthOf = ({ historyLength, historySize = 0 }: WorkflowExecutionDescription) => ({
-  events: historyLength,
-  bytes: historySize,
-});
 
 /** Counts the events of workflows over all their runs, from each run's first event back to the run it continues. */
 export class Histories {
@@ -46,11 +39,11 @@ export class Histories {
 
   async #course(workflowId: string): Promise<Course> {
     const current = await this.#client.workflow.getHandle(workflowId).describe();
-    let course: Course = { runs: 1, ...lengthOf(current) };
+    let course: Course = { runs: 1, events: current.historyLength };
     let runId = await this.#runBefore(workflowId, current.runId);
     while (runId !== null) {
       const run = await this.#endedRun(workflowId, runId);
-      course = plus(course, { runs: 1, ...run });
+      course = plus(course, { runs: 1, events: run.events });
       runId = run.before;
     }
     return course;
@@ -59,8 +52,8 @@ export class Histories {
   async #endedRun(workflowId: string, runId: string): Promise<EndedRun> {
     const known = this.#ended.get(runId);
     if (known !== undefined) return known;
-    const ended = await this.#client.workflow.getHandle(workflowId, runId).describe();
-    const run = { ...lengthOf(ended), before: await this.#runBefore(workflowId, runId) };
+    const { historyLength } = await this.#client.workflow.getHandle(workflowId, runId).describe();
+    const run = { events: historyLength, before: await this.#runBefore(workflowId, runId) };
     this.#ended.set(runId, run);
     return run;
   }
