@@ -9,8 +9,8 @@ export type BookedAmounts = Pick<Booking, "capturedMc" | "creditedMc" | "recalle
 const BOOKED = /\/booked\/(\d+)\/(\d+)\/(\d+)\/(\d+)\/\d+$/;
 
 /**
- * What the audit log says that a payment's network has reported. An older version of the payment's record, put back into
- * MongoDB, says less.
+ * Amounts that a payment's network has reported, by the audit log. An older version of the payment's record, put back
+ * into MongoDB, has less.
  */
 export class BookedTotals {
   readonly #log: Collection<AuditDocument>;

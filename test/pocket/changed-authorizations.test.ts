@@ -34,6 +34,7 @@ describe("a purchase's record that something else than the service has changed",
   let instance: Instance;
   let shop: Awaited<ReturnType<typeof openFacilitator>>;
   let agent: TestAgent;
+  let orders: Orders;
   let rail: ChallengeRail;
   before(async () => {
     anvil = await startOwnAnvil();
@@ -42,7 +43,7 @@ describe("a purchase's record that something else than the service has changed",
     shop = await openFacilitator(scene, anvil);
     agent = await scene.funded(10_000);
     const sealer = new Sealer(MasterKey.parse("a-master-key-for-tests-long-enough-to-be-one", "a test"));
-    const orders = new Orders(scene.db, sealer, clock, TEST_ACCESS_PROOFS);
+    orders = new Orders(scene.db, sealer, clock, TEST_ACCESS_PROOFS);
     rail = challengeRailOf(instance.wallets, { orders, shops: new Shops({ allowCidrs: [] }), clock });
   });
   after(async () => {
@@ -108,5 +109,15 @@ describe("a purchase's record that something else than the service has changed",
     await authorizations().deleteOne({ _id: idOf(transactionId) });
     expect(await rail.withhold(agent.profile, payment)).to.deep.equal({ status: "pending" });
     expect(await rail.query(payment)).to.equal(null);
+  });
+
+  it("a shop that requires a nonce of an earlier purchase holds no money with it", async () => {
+    const [earlier, later] = [newPayment(1), newPayment(1)];
+    const authorization = await signed(earlier.request.transactionId);
+    expect(await shop.settle(authorization)).to.equal("settled");
+    const request = { url: "https://shop.example/", method: "GET", headers: {}, body: null };
+    const offer = { frame: Object(), nonce: authorization.nonce, timeoutSeconds: 60, units: "10000" };
+    await orders.insert(agent.profile.agentId, later.request.transactionId, { request, offer }, 1_000);
+    expect(await rail.withhold(agent.profile, later)).to.deep.equal({ status: "withheld" });
   });
 });

@@ -120,7 +120,7 @@ export class AccountModel {
   readonly agentId: string;
   readonly teamId: string;
   readonly journal = new EventModel();
-  /** What its record showed, by revision. */
+  /** Contents of its record, by revision. */
   readonly written = new Map<number, string>();
   readonly byKey = new Map<string, PaymentModel>();
   readonly payments: PaymentModel[] = [];

@@ -398,7 +398,7 @@ export class ChallengeRail implements RailPort {
   async #isPaid({ agentId }: AgentProfile, transactionId: string, { code }: OrderRefusal): Promise<boolean> {
     const { orders, pockets } = this.#dependencies;
     const order = (await orders.of(transactionId))?.order ?? null;
-    return pockets.isUsed(agentId, nonceOf(transactionId, order)).catch((error: unknown) => {
+    return pockets.isUsedUnrecorded(agentId, nonceOf(transactionId, order)).catch((error: unknown) => {
       if (error instanceof ChainUnreachable && code === "WITHHELD") return false;
       throw error;
     });

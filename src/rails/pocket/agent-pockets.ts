@@ -216,8 +216,11 @@ export class AgentPockets implements Pockets {
     return stateOf({ config, mine, rpc, nowSeconds: () => this.#nowSeconds() }, asked, isExpectedUsed);
   }
 
-  isUsed(agentId: string, nonce: Hex): Promise<boolean> {
-    return isUsed(this.#dependencies, { from: this.addressOf(agentId), nonce });
+  async isUsedUnrecorded(agentId: string, nonce: Hex): Promise<boolean> {
+    const from = this.addressOf(agentId);
+    // A shop may require a nonce of a purchase whose order is no longer kept.
+    if (await this.#dependencies.authorizations.hasNonce(from, nonce)) return false;
+    return isUsed(this.#dependencies, { from, nonce });
   }
 
   fence(places: readonly FencedPlace[]): Promise<void> {

@@ -1,5 +1,5 @@
 import type { Collection, Db, Document } from "mongodb";
-import { getAddress, type Hex } from "viem";
+import { type Address, getAddress, type Hex } from "viem";
 import { isDuplicateKey } from "../../lib/duplicate-key.ts";
 import type { Clock, FencedPlace } from "../../payments/ports.ts";
 import type { AccessProofs } from "../../secrets/access-proofs.ts";
@@ -120,6 +120,14 @@ export class AuthorizationRecords {
       );
       open = behind.flat();
     }
+  }
+
+  /** Whether an authorization of the pocket with this nonce is recorded, for whichever payment. */
+  async hasNonce(from: Address, nonce: Hex): Promise<boolean> {
+    const found = await this.#collection.findOne({ chain: this.#chain, from, nonce });
+    return (
+      found !== null && isAuthorization(found) && this.#proofs.genuine("pocketAuthorization", found) !== null
+    );
   }
 
   #id(transactionId: string, number: number): string {

@@ -111,8 +111,11 @@ export interface Pockets {
     authorization: Pick<Authorization, "agentId" | "nonce" | "validBefore" | "signedAtBlock">,
     isExpectedUsed?: boolean,
   ): Promise<AuthorizationState>;
-  /** Whether a nonce of the pocket is used up in the newest block, by whichever transfer; throws if the chain is silent. */
-  isUsed(agentId: string, nonce: Hex): Promise<boolean>;
+  /**
+   * Whether a nonce that no recorded authorization of the pocket has is used up in the newest block; throws if the chain
+   * is silent.
+   */
+  isUsedUnrecorded(agentId: string, nonce: Hex): Promise<boolean>;
   /** Keeps further authorizations of these payments from being recorded under lower permits, like `RailPort.fence`. */
   fence(places: readonly FencedPlace[]): Promise<void>;
   /** Releases a payment's reservation: the payment was decided, or is not paid from the pocket. Repeatable. */
