@@ -5,15 +5,12 @@ import { TEMPORAL_CLOCK } from "./tools.ts";
 
 const DAY_SECONDS = 86_400;
 
-/** The date of a cluster, which all its processes take over when they start. */
+/**
+ * The date of a cluster, which the service's processes and Temporal's take over when they start. MongoDB and PostgreSQL keep the machine's:
+ * neither decides anything by its own clock but when it removes what has expired.
+ */
 export class Clock {
-  readonly #library: string;
   #seconds = 0;
-
-  /** `library`: of Debian's package `faketime`, for programs in C. */
-  constructor(library: string) {
-    this.#library = library;
-  }
 
   /** Settings of a program in Node. */
   get ofNode(): NodeJS.ProcessEnv {
@@ -21,12 +18,6 @@ export class Clock {
       [CLOCK_OFFSET]: String(1_000 * this.#seconds),
       NODE_OPTIONS: `--import ${pathToFileURL(builtFile("lab/chaos/wrong-clock.ts")).href}`,
     };
-  }
-
-  get ofMongod(): NodeJS.ProcessEnv {
-    return this.#seconds === 0
-      ? {}
-      : { LD_PRELOAD: this.#library, FAKETIME: `+${String(this.#seconds)}`, DONT_FAKE_MONOTONIC: "1" };
   }
 
   get ofTemporal(): NodeJS.ProcessEnv {

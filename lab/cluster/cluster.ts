@@ -109,7 +109,7 @@ export class Cluster implements Site {
   static async start(dataDir: string, say: Say): Promise<Cluster> {
     const env = cleanEnvironment();
     const tools = await findTools(env, say);
-    const clock = new Clock(tools.faketime);
+    const clock = new Clock();
     const logDir = join(dataDir, "logs");
     await mkdir(logDir, { recursive: true });
     const ports = await freePorts();
@@ -122,7 +122,7 @@ export class Cluster implements Site {
     };
     try {
       const mongods = { binary: tools.mongod, dataDir, ports: [ports.mongod1, ports.mongod2, ports.mongod3] };
-      const set = await up("three mongod", () => ReplicaSet.start({ ...mongods, env, clock }, DATABASE));
+      const set = await up("three mongod", () => ReplicaSet.start({ ...mongods, env }, DATABASE));
       const password = randomBytes(24).toString("hex");
       const postgres = { tools, dataDir, port: ports.postgres, password, env };
       const database = await up("postgresql", () => Database.start(postgres));

@@ -7,7 +7,6 @@ import { z } from "zod";
 import { childEnvironment } from "../../src/engines/environment.ts";
 import { LOOPBACK } from "../../src/engines/ports.ts";
 import { untilNothingIsMissing } from "../chaos/until.ts";
-import type { Clock } from "./clock.ts";
 import { Member } from "./member.ts";
 
 const SET = "cluster";
@@ -25,7 +24,6 @@ export interface ReplicaSetOptions {
   readonly dataDir: string;
   readonly ports: readonly number[];
   readonly env: NodeJS.ProcessEnv;
-  readonly clock: Clock;
 }
 
 /** Members of a MongoDB replica set that asks for passwords, under supervisors. */
@@ -43,7 +41,7 @@ export class ReplicaSet {
 
   /** `database`: the one that the service's account may read and write, and nothing else. */
   static async start(options: ReplicaSetOptions, database: string): Promise<ReplicaSet> {
-    const { binary, clock, dataDir, env, ports } = options;
+    const { binary, dataDir, env, ports } = options;
     const keyFile = join(dataDir, "mongodb.key");
     await writeFile(keyFile, randomBytes(48).toString("base64"), { mode: 0o600 });
     const members: Member[] = [];
@@ -64,9 +62,7 @@ export class ReplicaSet {
         name,
         binary,
         args,
-        get env() {
-          return { ...childEnvironment(env), ...clock.ofMongod };
-        },
+        env: childEnvironment(env),
         logFile: join(dataDir, "logs", `${name}.log`),
         stopGraceMs: STOP_GRACE_MS,
         remedy: "See its log.",

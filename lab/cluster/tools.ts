@@ -25,8 +25,6 @@ export interface Tools {
   /** Temporal's own tool for its databases, and the folder of the schemas that it applies. */
   readonly temporalSql: string;
   readonly temporalSchemas: string;
-  /** A library that sets the clock of the programs after which it is loaded. */
-  readonly faketime: string;
   /** Command and arguments before a program that refuses to run as root. */
   readonly unprivileged: readonly string[];
 }
@@ -49,7 +47,6 @@ export async function findTools(env: NodeJS.ProcessEnv, say: (line: string) => v
     temporal: join(folder, "server"),
     temporalSql: join(folder, "sql"),
     temporalSchemas: schemas,
-    faketime: await faketime(),
     unprivileged: await unprivileged(env),
   };
 }
@@ -72,19 +69,6 @@ async function debian(
   if (found !== null) return found;
   for (const place of places) if (await isExecutable(place)) return place;
   throw new Error(`${name} is missing; install it with \`apt-get install ${pack}\``);
-}
-
-async function faketime(): Promise<string> {
-  const root = "/usr/lib";
-  for (const folder of await readdir(root)) {
-    const library = join(root, folder, "faketime", "libfaketimeMT.so.1");
-    const isThere = await access(library).then(
-      () => true,
-      () => false,
-    );
-    if (isThere) return library;
-  }
-  throw new Error("libfaketime is missing; install it with `apt-get install faketime`");
 }
 
 /** PostgreSQL refuses to run as root. */
