@@ -1,4 +1,4 @@
-import type { Client } from "@temporalio/client";
+import type { Client, WorkflowHandle } from "@temporalio/client";
 import {
   isGrpcServiceError,
   QueryNotRegisteredError,
@@ -48,6 +48,17 @@ export class TemporalCalls {
     } catch (error) {
       if (isDefect(error)) throw error;
       throw new ActorUnavailable("the actor did not respond in time", { cause: error });
+    }
+  }
+
+  /** Queries a workflow. Asks once more after a failure, since a worker fails a query that arrives between two tasks. */
+  async query<T>(handle: WorkflowHandle, name: string, ...args: unknown[]): Promise<T> {
+    const asked = () => this.bounded(() => handle.query<T, unknown[]>(name, ...args));
+    try {
+      return await asked();
+    } catch (error) {
+      if (error instanceof QueryNotRegisteredError) return asked();
+      throw error;
     }
   }
 
