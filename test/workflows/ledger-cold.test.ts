@@ -31,6 +31,10 @@ const tell = (
 const tellLedger = (handle: WorkflowHandle, command: unknown): Promise<unknown> =>
   tell(handle, command, NOTHING_KNOWN);
 
+/** Pays from an account. */
+const paidOf = (account: StagedAccount): Promise<unknown> =>
+  tellLedger(account.ledger.handle, account.paying(account.request(100)));
+
 /** Lets updates wait together until a worker is there. */
 async function* answeredTogether(handle: WorkflowHandle, update: () => Promise<unknown>) {
   const before = (await accepted(handle)).length;
@@ -175,13 +179,11 @@ describe("workflows ledger and agent: met anew by a worker that knows nothing of
       times(QUERIES, () => StagedLedger.start(newStage(client, taskQueue), { sweepAfterSeconds: 1 })),
     );
     const accounts = played.map((ledger) => new StagedAccount(ledger));
-    const pay = (account: StagedAccount) => () =>
-      tellLedger(account.ledger.handle, account.paying(account.request(100)));
     await withColdWorker(() =>
       Promise.all(
         accounts.map(async (account) => {
           await account.ledger.submit(account.opening());
-          await pay(account)();
+          await paidOf(account);
         }),
       ),
     );
@@ -194,7 +196,7 @@ describe("workflows ledger and agent: met anew by a worker that knows nothing of
       ),
     );
     await withColdWorker(
-      () => Promise.all([...asked, ...accounts.map((account) => pay(account)())]),
+      () => Promise.all([...asked, ...accounts.map(paidOf)]),
       QUERIES,
     );
     for (const { handle } of played) {
