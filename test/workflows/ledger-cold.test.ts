@@ -195,10 +195,7 @@ describe("workflows ledger and agent: met anew by a worker that knows nothing of
         eventsUntil(handle, (events) => events.some((event) => event.timerFiredEventAttributes)),
       ),
     );
-    await withColdWorker(
-      () => Promise.all([...asked, ...accounts.map(paidOf)]),
-      QUERIES,
-    );
+    await withColdWorker(() => Promise.all([...asked, ...accounts.map(paidOf)]), QUERIES);
     for (const { handle } of played) {
       const history = await handle.fetchHistory();
       const { dataConverter } = testPayloads().worker;
