@@ -51,15 +51,9 @@ export class TemporalCalls {
     }
   }
 
-  /** Queries a workflow. Asks once more after a failure, since a worker fails a query that arrives between two tasks. */
-  async query<T>(handle: WorkflowHandle, name: string, ...args: unknown[]): Promise<T> {
-    const asked = () => this.bounded(() => handle.query<T, unknown[]>(name, ...args));
-    try {
-      return await asked();
-    } catch (error) {
-      if (error instanceof QueryNotRegisteredError) return asked();
-      throw error;
-    }
+  /** Queries a workflow. */
+  query<T>(handle: WorkflowHandle, name: string, ...args: unknown[]): Promise<T> {
+    return askedTwice(() => this.bounded(() => handle.query<T, unknown[]>(name, ...args)));
   }
 
   /** Starts a workflow. Idempotent by the workflow id. */
@@ -86,6 +80,16 @@ export class TemporalCalls {
     } catch {
       return null;
     }
+  }
+}
+
+/** Repeats a query that its worker failed, since one that arrives between two tasks is failed. */
+export async function askedTwice<T>(query: () => Promise<T>): Promise<T> {
+  try {
+    return await query();
+  } catch (error) {
+    if (error instanceof QueryNotRegisteredError) return query();
+    throw error;
   }
 }
 
