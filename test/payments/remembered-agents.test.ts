@@ -149,7 +149,7 @@ describe("payments through a server that remembers agent and rules", () => {
       }),
     ],
   ] as const)
-    it(`MCP: an agent without its key is HTTP 401 with a payment ${what}, too`, async () => {
+    it(`MCP: a revoked key is HTTP 401 with a payment ${what}, too`, async () => {
       const agent = await remembered();
       const headers = {
         authorization: `Bearer ${agent.key}`,
