@@ -31,6 +31,10 @@ const stalled = (): Stall => {
 /** The issuer's call that does not get through at present. */
 let broken: "arm" | "disarm" | null = null;
 
+const reach = (call: typeof broken): void => {
+  if (broken === call) throw new IssuerUnreachable("a test");
+};
+
 const disturbed = (kind: CardIssuerKind): CardIssuerKind => ({
   ...kind,
   open(account) {
@@ -40,9 +44,6 @@ const disturbed = (kind: CardIssuerKind): CardIssuerKind => ({
       issuer.disarm.bind(issuer),
       issuer.tearDown.bind(issuer),
     ];
-    const reach = (call: typeof broken): void => {
-      if (broken === call) throw new IssuerUnreachable("a test");
-    };
     return Object.assign(issuer, {
       arm: async (...given: Parameters<typeof arm>) => {
         reach("arm");
@@ -64,6 +65,20 @@ const disturbed = (kind: CardIssuerKind): CardIssuerKind => ({
   },
 });
 
+interface Connected {
+  readonly own: World;
+  readonly network: CardNetwork;
+  readonly buyer: TestAgent;
+}
+
+const cardsIn = ({ store }: CardNetwork): readonly Card[] => store.all<Card>("issuing.card");
+
+const disconnects = ({ api, token }: World) =>
+  eventually(
+    "it is disconnected",
+    async () => (await api.call("disconnectCardIssuer", { token })).status === 204,
+  );
+
 describe("disconnecting a card issuer", function () {
   this.timeout(120_000);
   let service: TestService;
@@ -77,12 +92,6 @@ describe("disconnecting a card issuer", function () {
     broken = null;
   });
 
-  interface Connected {
-    readonly own: World;
-    readonly network: CardNetwork;
-    readonly buyer: TestAgent;
-  }
-
   /** An organization with an account of its own. */
   async function connected(name: string): Promise<Connected> {
     const own = await newWorld(service);
@@ -95,7 +104,6 @@ describe("disconnecting a card issuer", function () {
 
   const connectionOf = ({ organization: { organizationId } }: World) =>
     service.db.collection(COLLECTIONS.cardConnections).findOne({ organizationId });
-  const cardsIn = ({ store }: CardNetwork): readonly Card[] => store.all<Card>("issuing.card");
 
   /** Cancels a payment whose card waits, and awaits the card's end. */
   async function cancelled({ buyer, network, own }: Connected, id: string): Promise<void> {
@@ -104,12 +112,6 @@ describe("disconnecting a card issuer", function () {
       Promise.resolve(cardsIn(network).every(({ status }) => status === "canceled")),
     );
   }
-
-  const disconnects = ({ api, token }: World) =>
-    eventually(
-      "it is disconnected",
-      async () => (await api.call("disconnectCardIssuer", { token })).status === 204,
-    );
 
   it("is refused while a card is open", async () => {
     const all = await connected("open_cards");
