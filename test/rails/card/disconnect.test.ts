@@ -79,6 +79,14 @@ const disconnects = ({ api, token }: World) =>
     async () => (await api.call("disconnectCardIssuer", { token })).status === 204,
   );
 
+/** Cancels a payment whose card waits, and awaits the card's end. */
+async function cancelled({ buyer, network, own }: Connected, id: string): Promise<void> {
+  await own.api.ok("cancelPayment", 200, { token: buyer.key, id });
+  await eventually("its card is closed", () =>
+    Promise.resolve(cardsIn(network).every(({ status }) => status === "canceled")),
+  );
+}
+
 describe("disconnecting a card issuer", function () {
   this.timeout(120_000);
   let service: TestService;
@@ -104,14 +112,6 @@ describe("disconnecting a card issuer", function () {
 
   const connectionOf = ({ organization: { organizationId } }: World) =>
     service.db.collection(COLLECTIONS.cardConnections).findOne({ organizationId });
-
-  /** Cancels a payment whose card waits, and awaits the card's end. */
-  async function cancelled({ buyer, network, own }: Connected, id: string): Promise<void> {
-    await own.api.ok("cancelPayment", 200, { token: buyer.key, id });
-    await eventually("its card is closed", () =>
-      Promise.resolve(cardsIn(network).every(({ status }) => status === "canceled")),
-    );
-  }
 
   it("is refused while a card is open", async () => {
     const all = await connected("open_cards");
