@@ -15,6 +15,7 @@ import type { GuardOptions } from "../../src/lib/guarded-fetch/guarded-fetch.ts"
 import type { Addresses, Connections } from "../../src/store/connections.ts";
 import { listen } from "../../server/http/server.ts";
 import type { Counts } from "../../src/limits/counts.ts";
+import type { CardIssuerKind } from "../../src/payments/card-issuer.ts";
 import { createLogger, type Logger } from "../../src/lib/logger.ts";
 import { startRoles } from "../../server/roles.ts";
 import type { Backends } from "../../server/service-options.ts";
@@ -74,6 +75,8 @@ export interface TestServiceOptions {
   readonly publicHost?: string;
   /** Another chain than the run's, or a way to it that a test can disturb; null: the wallet rail is not set up. */
   readonly evmRpcUrl?: string | null;
+  /** The run's card network by default. */
+  readonly cardIssuers?: readonly CardIssuerKind[];
   /** A service that has stopped, whose database and task queue this one continues. */
   readonly continues?: Pick<TestService, "env">;
   /** Further settings, as the environment names them. */
@@ -174,7 +177,7 @@ async function start(options: TestServiceOptions): Promise<TestService> {
     logger: testLogger(id),
     clock: options.clock ?? (() => new Date()),
     passwordCost,
-    cardIssuers: issuersAt(await testCardNetwork()),
+    cardIssuers: options.cardIssuers ?? issuersAt(await testCardNetwork()),
     ...(options.clientDocuments && { clientDocuments: options.clientDocuments }),
     env,
     ...(options.counts === undefined ? {} : { counts: options.counts }),
