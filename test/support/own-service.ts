@@ -49,7 +49,7 @@ export async function startServiceOn({
     env,
     ...(counts === undefined ? {} : { counts }),
   });
-  const { connections } = running;
+  const { connections, failed } = running;
   const api = new Api(baseUrl);
   const organization = (limits?: OrganizationLimits) =>
     organizationByCommand({ api, connections, env }, limits);
@@ -64,6 +64,7 @@ export async function startServiceOn({
     api,
     organization,
     setUpLink,
+    failed,
     stop,
     renewTemporal,
   };

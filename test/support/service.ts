@@ -18,6 +18,7 @@ import type { Counts } from "../../src/limits/counts.ts";
 import { createLogger, type Logger } from "../../src/lib/logger.ts";
 import { startRoles } from "../../server/roles.ts";
 import type { Backends } from "../../server/service-options.ts";
+import type { KeyWatchTimes } from "../../src/secrets/key-watch.ts";
 import { LEDGER_SETTINGS } from "../../src/messages/ledger.ts";
 import { Api } from "./api.ts";
 import { accessProofsIn } from "./access-proofs.ts";
@@ -38,6 +39,8 @@ export interface TestService {
   organization(limits?: OrganizationLimits): Promise<TestOrganization>;
   /** As a start prints it; null once there is an organization. */
   setUpLink(): Promise<string | null>;
+  /** As the process would end. */
+  readonly failed: Promise<never>;
   stop(): Promise<void>;
 }
 
@@ -66,6 +69,7 @@ export interface TestServiceOptions {
   readonly counts?: Counts;
   /** By default `TEST_PASSWORD_COST`. */
   readonly passwordCost?: PasswordCost;
+  readonly keyWatchTimes?: KeyWatchTimes;
   /** Reach of the fetch of OAuth clients' documents; the public internet by default. */
   readonly clientDocuments?: GuardOptions;
   /** What the service is told that it is reached at, such as behind a proxy that speaks https. */
@@ -175,6 +179,7 @@ async function start(options: TestServiceOptions): Promise<TestService> {
     clock: options.clock ?? (() => new Date()),
     passwordCost,
     cardIssuers: issuersAt(await testCardNetwork()),
+    ...(options.keyWatchTimes && { keyWatchTimes: options.keyWatchTimes }),
     ...(options.clientDocuments && { clientDocuments: options.clientDocuments }),
     env,
     ...(options.counts === undefined ? {} : { counts: options.counts }),
@@ -200,6 +205,7 @@ async function start(options: TestServiceOptions): Promise<TestService> {
       return newOrganization({ api, db, env, passwords }, backends[0], limits);
     },
     setUpLink: () => running.setUpLink(),
+    failed: running.failed,
     stop: () => running.stop(),
   };
 }
