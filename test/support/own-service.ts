@@ -53,7 +53,7 @@ export async function startServiceOn({
     ...(counts === undefined ? {} : { counts }),
     ...(decorateBackends === undefined ? {} : { decorateBackends }),
   });
-  const { connections } = running;
+  const { connections, failed } = running;
   const api = new Api(baseUrl);
   const organization = (limits?: OrganizationLimits) =>
     organizationByCommand({ api, connections, env }, limits);
@@ -68,6 +68,7 @@ export async function startServiceOn({
     api,
     organization,
     setUpLink,
+    failed,
     stop,
     renewTemporal,
   };

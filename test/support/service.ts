@@ -19,6 +19,7 @@ import type { CardIssuerKind } from "../../src/payments/card-issuer.ts";
 import { createLogger, type Logger } from "../../src/lib/logger.ts";
 import { startRoles } from "../../server/roles.ts";
 import type { Backends } from "../../server/service-options.ts";
+import type { KeyWatchTimes } from "../../src/secrets/key-watch.ts";
 import { LEDGER_SETTINGS } from "../../src/messages/ledger.ts";
 import { Api } from "./api.ts";
 import { accessProofsIn } from "./access-proofs.ts";
@@ -39,6 +40,8 @@ export interface TestService {
   organization(limits?: OrganizationLimits): Promise<TestOrganization>;
   /** As a start prints it; null once there is an organization. */
   setUpLink(): Promise<string | null>;
+  /** As the process would end. */
+  readonly failed: Promise<never>;
   stop(): Promise<void>;
 }
 
@@ -67,6 +70,7 @@ export interface TestServiceOptions {
   readonly counts?: Counts;
   /** By default `TEST_PASSWORD_COST`. */
   readonly passwordCost?: PasswordCost;
+  readonly keyWatchTimes?: KeyWatchTimes;
   /** Reach of the fetch of OAuth clients' documents; the public internet by default. */
   readonly clientDocuments?: GuardOptions;
   /** What the service is told that it is reached at, such as behind a proxy that speaks https. */
@@ -178,6 +182,7 @@ async function start(options: TestServiceOptions): Promise<TestService> {
     clock: options.clock ?? (() => new Date()),
     passwordCost,
     cardIssuers: options.cardIssuers ?? issuersAt(await testCardNetwork()),
+    ...(options.keyWatchTimes && { keyWatchTimes: options.keyWatchTimes }),
     ...(options.clientDocuments && { clientDocuments: options.clientDocuments }),
     env,
     ...(options.counts === undefined ? {} : { counts: options.counts }),
@@ -203,6 +208,7 @@ async function start(options: TestServiceOptions): Promise<TestService> {
       return newOrganization({ api, db, env, passwords }, backends[0], limits);
     },
     setUpLink: () => running.setUpLink(),
+    failed: running.failed,
     stop: () => running.stop(),
   };
 }

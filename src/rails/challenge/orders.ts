@@ -139,10 +139,8 @@ export class Orders {
     const found = await this.#orders.findOne({ _id: transactionId });
     if (found === null) return null;
     const { refusal, sealed, ...known } = found;
-    const order =
-      sealed === undefined
-        ? null
-        : storedOrder.parse(JSON.parse(this.#sealer.open(ORDER, transactionId, sealed)));
+    const opened = sealed === undefined ? null : this.#opened(ORDER, transactionId, sealed);
+    const order = opened === null ? null : storedOrder.parse(opened);
     // A refusal that something other than the service wrote is none.
     const isRefused = refusal !== undefined && this.#proofs.genuine("purchaseRefusal", found) !== null;
     return { ...known, ...(isRefused ? { refusal } : {}), order };
@@ -253,11 +251,18 @@ export class Orders {
     );
   }
 
-  /** Returns the kept answer; null if there is none or it has expired. */
+  /** Returns the kept answer; null if there is none, it has expired, or its master key is retired. */
   async answerOf(transactionId: string): Promise<ShopAnswer | null> {
     const found = await this.#answers.findOne({ _id: transactionId });
     if (found === null || found.expiresAt <= this.#clock()) return null;
-    return storedAnswer.parse(JSON.parse(this.#sealer.open(ANSWER, transactionId, found.sealed)));
+    const opened = this.#opened(ANSWER, transactionId, found.sealed);
+    return opened === null ? null : storedAnswer.parse(opened);
+  }
+
+  /** Returns what was sealed; null once its master key is retired, which a purchase outlives as if it were erased. */
+  #opened(purpose: typeof ORDER | typeof ANSWER, transactionId: string, sealed: string): unknown {
+    const text = this.#sealer.tryOpen(purpose, transactionId, sealed);
+    return text === null ? null : JSON.parse(text);
   }
 
   /** Erases the agent's request to the shop once the purchase has ended. */
