@@ -18,7 +18,30 @@ import { agentExamples, alterations, ledgerExamples } from "./support/command-ex
 const sent = (value: unknown): unknown => JSON.parse(JSON.stringify(value) ?? "null");
 
 /** Fields that a command may lack, of those in the examples. */
-const OPTIONAL: readonly string[] = [];
+const OPTIONAL: readonly string[] = [
+  "open_account $.policy.spendLimits",
+  "open_account $.policy.increases",
+  "pay $.request.rulesVersions",
+  "pay $.forbidden",
+  "pay $.rules",
+  "pay $.rules.zones",
+  "pay $.rules.similarAt",
+  "confirm $.outcome.result.onChain",
+  "book $.dropped",
+  "authorize $.forbidden",
+  "authorize $.rulesVersions",
+  "approve $.forbidden",
+  "approve $.rulesVersions",
+  "grant_raise $.endsAt",
+  "change_policy $.patch.budgetCents",
+  "change_policy $.patch.autoApprovalThresholdCents",
+  "change_policy $.patch.perTransactionLimitCents",
+  "change_policy $.patch.dailySpendLimitCents",
+  "change_policy $.patch.hourlyVelocityLimit",
+  "change_policy $.patch.dailyVelocityLimit",
+  "resume $.pausedAt",
+  "replace_team $.spendLimits",
+];
 
 /** An account with a payment on hold, one under way and one that is over. */
 function busyLedger(): { readonly ledger: Ledger; readonly held: string; readonly sending: string } {

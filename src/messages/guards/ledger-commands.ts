@@ -62,8 +62,10 @@ const areChecks = isArrayOf(
   ),
 );
 
-/** Times and offsets may be negative, and historical offsets no whole minutes. */
-const areSegments = isArrayOf(isPairOf(isNumber, isNumber));
+/** Offset in minutes, historically also with fractions. An absurd one would keep the calendar computing for ever. */
+const isOffset: Guard<number> = (value): value is number => isNumber(value) && Math.abs(value) <= 1_440;
+
+const areSegments = isArrayOf(isPairOf(isNumber, isOffset));
 
 const isForbidden = isRecord<Forbidden>({
   code: isOneOf(RESTRICTION_CODES),
