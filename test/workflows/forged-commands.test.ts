@@ -113,7 +113,7 @@ async function expectApproves(stage: Stage, account: StagedAccount, held: Paymen
 describe("workflows: what this service never made is refused in bounded time, and they go on", () => {
   const play = useStage({ isEncrypted: true });
 
-  it("an agent's actor refuses what another version may send, which leaves no trace, and goes on", () =>
+  it("an agent's actor refuses what another version may send, without a trace, and goes on", () =>
     play(async (stage) => {
       const agent = await StagedAgent.start(stage, { firstKey: WINDOW_OPEN });
       const before = await agent.state();
@@ -125,7 +125,7 @@ describe("workflows: what this service never made is refused in bounded time, an
       await expectNoFailedTask(agent.handle);
     }));
 
-  it("a ledger refuses what another version may send, which leaves no trace, and judges on", () =>
+  it("a ledger refuses what another version may send, without a trace, and judges on", () =>
     play(async (stage) => {
       // What it swept meanwhile would be a trace in its books.
       const { account, ledger } = await withAccount(stage, {}, { sweepAfterSeconds: UNSWEPT_SECONDS });
