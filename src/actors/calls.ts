@@ -1,4 +1,4 @@
-import type { Client } from "@temporalio/client";
+import type { Client, WorkflowHandle } from "@temporalio/client";
 import {
   isGrpcServiceError,
   QueryNotRegisteredError,
@@ -51,6 +51,11 @@ export class TemporalCalls {
     }
   }
 
+  /** Queries a workflow. */
+  query<T>(handle: WorkflowHandle, name: string, ...args: unknown[]): Promise<T> {
+    return askedTwice(() => this.bounded(() => handle.query<T, unknown[]>(name, ...args)));
+  }
+
   /** Starts a workflow. Idempotent by the workflow id. */
   async startOnce(type: string, workflowId: string, args: unknown[], options: StartOptions): Promise<void> {
     await this.ignoringStarted(() =>
@@ -75,6 +80,16 @@ export class TemporalCalls {
     } catch {
       return null;
     }
+  }
+}
+
+/** Repeats a query that its worker failed, since one that arrives between two tasks is failed. */
+export async function askedTwice<T>(query: () => Promise<T>): Promise<T> {
+  try {
+    return await query();
+  } catch (error) {
+    if (error instanceof QueryNotRegisteredError) return query();
+    throw error;
   }
 }
 

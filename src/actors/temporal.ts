@@ -219,7 +219,7 @@ export class TemporalActors implements PaymentWorkflows, LedgerStarter {
   async #query<R>(projectId: string, query: string, ...args: unknown[]): Promise<R> {
     const handle = this.#client.workflow.getHandle(ledgerWorkflowId(projectId));
     try {
-      return await this.#calls.bounded(() => handle.query<R, unknown[]>(query, ...args));
+      return await this.#calls.query(handle, query, ...args);
     } catch (error) {
       const isLost = error instanceof WorkflowNotFoundError || error instanceof QueryRejectedError;
       if (isLost) throw ledgerLost(projectId, error);
@@ -272,8 +272,7 @@ export class TemporalActors implements PaymentWorkflows, LedgerStarter {
   async textsOf(payment: StoredPayment): Promise<PaymentTexts | null> {
     const handle = this.#client.workflow.getHandle(waitingWorkflowId(payment));
     try {
-      const asked = () => handle.query<ApprovalStateView | SettlementStateView>(STATE_QUERY);
-      return (await this.#calls.bounded(asked)).texts;
+      return (await this.#calls.query<ApprovalStateView | SettlementStateView>(handle, STATE_QUERY)).texts;
     } catch (error) {
       if (error instanceof WorkflowNotFoundError || error instanceof QueryRejectedError) return null;
       throw error;
