@@ -351,7 +351,7 @@ describe("The rotation of what is stored", () => {
     const request = { url: "https://shop.example/", method: "GET", headers: {}, body: null };
     const frame = { protocol: "x402/1", scheme: "exact", network: "base" } as const;
     const offer = { frame, nonce: null, timeoutSeconds: 60, units: "1" };
-    await ordersUnder(database.db, old).insert("agent", "txn", { request, offer }, 0);
+    await ordersUnder(database.db, old).insert("agent", "txn", { request, offer }, NOW);
     const answer = {
       httpStatus: 200,
       headers: {},
