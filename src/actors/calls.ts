@@ -9,6 +9,7 @@ import {
   WorkflowUpdateFailedError,
 } from "@temporalio/client";
 import type { Duration, TypedSearchAttributes } from "@temporalio/common";
+import { openResult } from "../messages/envelope.ts";
 import { ActorUnavailable } from "./actor-unavailable.ts";
 
 const DEFECTS = [
@@ -71,7 +72,8 @@ export class TemporalCalls {
   async resultWithin<T>(workflowId: string, withinMs: number): Promise<T | null> {
     const handle = this.client.workflow.getHandle<() => Promise<T>>(workflowId);
     try {
-      return await this.client.withDeadline(Date.now() + withinMs, () => handle.result());
+      const opened = openResult(await this.client.withDeadline(Date.now() + withinMs, () => handle.result()));
+      return opened.ok ? opened.value : null;
     } catch {
       return null;
     }

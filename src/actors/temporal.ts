@@ -8,7 +8,7 @@ import {
 } from "@temporalio/client";
 import { setTimeout as sleep } from "node:timers/promises";
 import { newUuid } from "../lib/ids.ts";
-import { forUpdate, openAnswer, type Opened } from "../messages/envelope.ts";
+import { forUpdate, openAnswer, type Opened, openResult } from "../messages/envelope.ts";
 import { ActorUnavailable } from "./actor-unavailable.ts";
 import { NoSuchActor } from "./no-such-actor.ts";
 import type { LedgerStarter, PaymentWorkflows } from "../payments/ports.ts";
@@ -219,7 +219,8 @@ export class TemporalActors implements PaymentWorkflows, LedgerStarter {
   async #query<R>(projectId: string, query: string, ...args: unknown[]): Promise<R> {
     const handle = this.#client.workflow.getHandle(ledgerWorkflowId(projectId));
     try {
-      return await this.#calls.bounded(() => handle.query<R, unknown[]>(query, ...args));
+      const asked = () => handle.query<R, unknown[]>(query, ...args);
+      return answerIn(openResult(await this.#calls.bounded(asked)));
     } catch (error) {
       const isLost = error instanceof WorkflowNotFoundError || error instanceof QueryRejectedError;
       if (isLost) throw ledgerLost(projectId, error);
@@ -273,7 +274,7 @@ export class TemporalActors implements PaymentWorkflows, LedgerStarter {
     const handle = this.#client.workflow.getHandle(waitingWorkflowId(payment));
     try {
       const asked = () => handle.query<ApprovalStateView | SettlementStateView>(STATE_QUERY);
-      return (await this.#calls.bounded(asked)).texts;
+      return answerIn(openResult(await this.#calls.bounded(asked))).texts;
     } catch (error) {
       if (error instanceof WorkflowNotFoundError || error instanceof QueryRejectedError) return null;
       throw error;
@@ -310,7 +311,7 @@ export class TemporalActors implements PaymentWorkflows, LedgerStarter {
   }
 }
 
-/** Throws `ActorUnavailable` if this is not the service's own response to this very update. */
+/** Throws `ActorUnavailable` if this is not the service's own response to this very message. */
 export function answerIn<R>(opened: Opened<R>): R {
   if (opened.ok) return opened.value;
   throw new ActorUnavailable(`the actor's response is not this service's: ${opened.refused}`);
