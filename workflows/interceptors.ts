@@ -2,6 +2,7 @@ import {
   ApplicationFailure,
   log,
   type WorkflowInboundCallsInterceptor,
+  type WorkflowInternalsInterceptor,
   workflowInfo,
   type WorkflowInterceptorsFactory,
   type WorkflowOutboundCallsInterceptor,
@@ -102,4 +103,34 @@ const outbound: WorkflowOutboundCallsInterceptor = {
   },
 };
 
-export const interceptors: WorkflowInterceptorsFactory = () => ({ inbound: [inbound], outbound: [outbound] });
+/** Id that the SDK gives a query which comes without a workflow task. */
+const QUERY_ALONE = "legacy_query";
+
+/**
+ * Fails a query before which the SDK has applied events that no workflow task has begun with, such as a fired timer.
+ * Commands that these caused would precede the updates of the next task, and follow them in every replay: the workflow
+ * could never be replayed. A failed query has the worker forget the workflow and its commands instead. The events of a
+ * task come with its time, those of a query with the time of the task before.
+ */
+function internals(): WorkflowInternalsInterceptor {
+  let [taskAt, isAhead] = ["", false];
+  return {
+    activate(input, next) {
+      const { isReplaying, jobs, timestamp } = input.activation;
+      if (jobs?.some(({ queryWorkflow }) => queryWorkflow?.queryId === QUERY_ALONE) && isAhead)
+        throw new Error("the query came together with events of no workflow task; repeat it");
+      if (jobs?.some(({ queryWorkflow }) => !queryWorkflow) && input.batchIndex === 0) {
+        const at = `${String(timestamp?.seconds)}.${String(timestamp?.nanos)}`;
+        isAhead = !isReplaying && at === taskAt;
+        taskAt = at;
+      }
+      next(input);
+    },
+  };
+}
+
+export const interceptors: WorkflowInterceptorsFactory = () => ({
+  inbound: [inbound],
+  outbound: [outbound],
+  internals: [internals()],
+});

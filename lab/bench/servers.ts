@@ -6,6 +6,7 @@ import { type CpuMs, cpuUsed, readCpu } from "./cpu.ts";
 import { LoadClient } from "./load/client.ts";
 import type { ServiceConfig } from "./processes/service.ts";
 import { prepareSite, Undo } from "./run.ts";
+import { createAgents } from "./systems/payments-agents.ts";
 import { createOrganizationWithAgents } from "./systems/payments.ts";
 import { ORDER, portOf, serviceEnvironment } from "./systems/system.ts";
 
@@ -13,11 +14,16 @@ import { ORDER, portOf, serviceEnvironment } from "./systems/system.ts";
  * One project's payments through several servers, each number between two measurements of one server:
  * `node dist/lab/bench/servers.js 2 8 14`. All share the machine with the engines, so the ratios are lower bounds. With `apart`, servers
  * do not know of each other; with `spare`, only the first is sent payments, which shows the cost of processes that have nothing to do.
+ * First payments of fresh agents are compared with their next ones, by one server.
  */
 const CONNECTIONS = 32;
 const SECONDS = 8;
 /** A process that has answered some hundred payments only runs code that is not compiled yet. */
 const WARM_UP_SECONDS = 10;
+
+/** Agents whose first payments are compared with their next ones. */
+const FRESH_AGENTS = 200;
+const FIRST_SECONDS_MAX = 60;
 
 const named = process.argv.slice(2);
 const [apart, spare] = [named.includes("apart"), named.includes("spare")];
@@ -60,7 +66,11 @@ async function measure(counts: readonly number[]): Promise<void> {
     await Promise.all(servers.splice(count).map((server) => server.stop()));
   };
   await resize(1);
-  const { agents, place } = await createOrganizationWithAgents(env, portOf(servers[0]?.port ?? null), 1);
+  const { agents, owner, place } = await createOrganizationWithAgents(
+    env,
+    portOf(servers[0]?.port ?? null),
+    1,
+  );
   const ledger = site.temporal.workflow.getHandle(ledgerWorkflowId(place.projectId));
   const updates = async () => (await ledger.query<LedgerStateView>(LEDGER_STATE_QUERY)).revision;
   const forwards = async (): Promise<number> => {
@@ -76,7 +86,7 @@ async function measure(counts: readonly number[]): Promise<void> {
     const own = servers.map(({ pid }, index) => [`server-${String(index)}`, pid] as const);
     return readCpu({ ...site.pids(), worker: worker.pid, ...Object.fromEntries(own) });
   };
-  const pay = async (seconds: number): Promise<Paid> => {
+  const pay = async (seconds: number, among = agents, turnsMax = Infinity): Promise<Paid> => {
     const used = spare ? servers.slice(0, 1) : servers;
     const clients = used.map(({ port }) => new LoadClient(portOf(port), CONNECTIONS));
     const latencies: number[] = [];
@@ -86,9 +96,11 @@ async function measure(counts: readonly number[]): Promise<void> {
     await Promise.all(
       Array.from({ length: CONNECTIONS }, async (_each, number) => {
         const client = clients[number % clients.length];
-        for (let turn = number; performance.now() < startedAt + seconds * 1_000; turn += CONNECTIONS) {
+        const isOver = (turn: number): boolean =>
+          turn >= turnsMax || performance.now() >= startedAt + seconds * 1_000;
+        for (let turn = number; !isOver(turn); turn += CONNECTIONS) {
           const sentAt = performance.now();
-          const headers = { authorization: `Bearer ${agents[turn % agents.length]?.apiKey ?? ""}` };
+          const headers = { authorization: `Bearer ${among[turn % among.length]?.apiKey ?? ""}` };
           const error = await client?.send({ path: "/v1/payments", headers, body: ORDER });
           if (typeof error === "string") errors.push(error);
           else latencies.push(performance.now() - sentAt);
@@ -115,6 +127,13 @@ async function measure(counts: readonly number[]): Promise<void> {
     return pay(SECONDS);
   };
   await pay(SECONDS);
+  const port = portOf(servers[0]?.port ?? null);
+  const fresh = await createAgents({ port, owner, teamIds: place.teamIds, count: FRESH_AGENTS });
+  const payOnce = () => pay(FIRST_SECONDS_MAX, fresh.agents, FRESH_AGENTS);
+  const first = await payOnce();
+  say("first", first, null);
+  const next = await payOnce();
+  say("next", next, next.rate / first.rate);
   let before = await measured(1);
   say("1 server", before, null);
   for (const count of counts) {

@@ -1,4 +1,4 @@
-import type { Client } from "@temporalio/client";
+import type { Client, WorkflowHandle } from "@temporalio/client";
 import {
   isGrpcServiceError,
   QueryNotRegisteredError,
@@ -52,6 +52,14 @@ export class TemporalCalls {
     }
   }
 
+  /** Queries a workflow. Throws `ActorUnavailable` if the answer is not this service's. */
+  async query<T>(handle: WorkflowHandle, name: string, ...args: unknown[]): Promise<T> {
+    const asked = () => this.bounded(() => handle.query<T, unknown[]>(name, ...args));
+    const opened = openResult(await askedTwice(asked));
+    if (opened.ok) return opened.value;
+    throw new ActorUnavailable(`the actor's response is not this service's: ${opened.refused}`);
+  }
+
   /** Starts a workflow. Idempotent by the workflow id. */
   async startOnce(type: string, workflowId: string, args: unknown[], options: StartOptions): Promise<void> {
     await this.ignoringStarted(() =>
@@ -77,6 +85,16 @@ export class TemporalCalls {
     } catch {
       return null;
     }
+  }
+}
+
+/** Repeats a query that its worker failed, since one that arrives between two tasks is failed. */
+export async function askedTwice<T>(query: () => Promise<T>): Promise<T> {
+  try {
+    return await query();
+  } catch (error) {
+    if (error instanceof QueryNotRegisteredError) return query();
+    throw error;
   }
 }
 

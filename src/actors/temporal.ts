@@ -8,7 +8,7 @@ import {
 } from "@temporalio/client";
 import { setTimeout as sleep } from "node:timers/promises";
 import { newUuid } from "../lib/ids.ts";
-import { forUpdate, openAnswer, type Opened, openResult } from "../messages/envelope.ts";
+import { forUpdate, openAnswer, type Opened } from "../messages/envelope.ts";
 import { ActorUnavailable } from "./actor-unavailable.ts";
 import { NoSuchActor } from "./no-such-actor.ts";
 import type { LedgerStarter, PaymentWorkflows } from "../payments/ports.ts";
@@ -219,8 +219,7 @@ export class TemporalActors implements PaymentWorkflows, LedgerStarter {
   async #query<R>(projectId: string, query: string, ...args: unknown[]): Promise<R> {
     const handle = this.#client.workflow.getHandle(ledgerWorkflowId(projectId));
     try {
-      const asked = () => handle.query<R, unknown[]>(query, ...args);
-      return answerIn(openResult(await this.#calls.bounded(asked)));
+      return await this.#calls.query(handle, query, ...args);
     } catch (error) {
       const isLost = error instanceof WorkflowNotFoundError || error instanceof QueryRejectedError;
       if (isLost) throw ledgerLost(projectId, error);
@@ -273,8 +272,7 @@ export class TemporalActors implements PaymentWorkflows, LedgerStarter {
   async textsOf(payment: StoredPayment): Promise<PaymentTexts | null> {
     const handle = this.#client.workflow.getHandle(waitingWorkflowId(payment));
     try {
-      const asked = () => handle.query<ApprovalStateView | SettlementStateView>(STATE_QUERY);
-      return answerIn(openResult(await this.#calls.bounded(asked))).texts;
+      return (await this.#calls.query<ApprovalStateView | SettlementStateView>(handle, STATE_QUERY)).texts;
     } catch (error) {
       if (error instanceof WorkflowNotFoundError || error instanceof QueryRejectedError) return null;
       throw error;
@@ -311,7 +309,7 @@ export class TemporalActors implements PaymentWorkflows, LedgerStarter {
   }
 }
 
-/** Throws `ActorUnavailable` if this is not the service's own response to this very message. */
+/** Throws `ActorUnavailable` if this is not the service's own response to this very update. */
 export function answerIn<R>(opened: Opened<R>): R {
   if (opened.ok) return opened.value;
   throw new ActorUnavailable(`the actor's response is not this service's: ${opened.refused}`);

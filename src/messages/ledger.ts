@@ -40,7 +40,7 @@ export const LEDGER_SETTINGS: LedgerSettings = { sweepAfterSeconds: 10, rollOver
  * Timeout of a ledger's workflow task. After a worker's death the project decides nothing until it expires; but the
  * replay of a run on a loaded worker also has to finish within it.
  */
-export const LEDGER_TASK_TIMEOUT_SECONDS = 2;
+export const LEDGER_TASK_TIMEOUT_SECONDS = 5;
 
 /** The only update of a ledger: a batch of commands, judged one after another in one workflow task. */
 export const LEDGER_SUBMIT_UPDATE = "submit";

@@ -3,12 +3,13 @@ import { randomUUID } from "node:crypto";
 import { Client, Connection, type WorkflowHandle } from "@temporalio/client";
 import { NativeConnection, Worker } from "@temporalio/worker";
 import { expect } from "chai";
+import { ActorUnavailable } from "../../src/actors/actor-unavailable.ts";
 import { TemporalCalls } from "../../src/actors/calls.ts";
 import { TemporalActors } from "../../src/actors/temporal.ts";
 import { WORKFLOW_BUNDLE } from "../../server/workflow-bundle.ts";
 import { createPaymentEffects } from "../../src/payments/effects.ts";
 import { SUBMIT_UPDATE } from "../../src/messages/agent.ts";
-import { type KnownRevisions, NOTHING_KNOWN } from "../../src/messages/ledger.ts";
+import { type KnownRevisions, LEDGER_STATE_QUERY, NOTHING_KNOWN } from "../../src/messages/ledger.ts";
 import { testPayloads } from "../support/payloads.ts";
 import { times } from "../support/world.ts";
 import { StagedAgent } from "./support/agent.ts";
@@ -18,6 +19,7 @@ import { StagedAccount, StagedLedger } from "./support/ledger.ts";
 import { ledgersOver, type Stage } from "./support/stage.ts";
 
 const UPDATES = 3;
+const QUERIES = 6;
 
 /** Waits as long as it takes until a worker is there; a server gives up after some seconds. */
 const tell = (
@@ -28,6 +30,10 @@ const tell = (
   handle.executeUpdate<unknown, [unknown, ...unknown[]]>(SUBMIT_UPDATE, { args: [[command], ...known] });
 const tellLedger = (handle: WorkflowHandle, command: unknown): Promise<unknown> =>
   tell(handle, command, NOTHING_KNOWN);
+
+/** Pays from an account. */
+const paidOf = (account: StagedAccount): Promise<unknown> =>
+  tellLedger(account.ledger.handle, account.paying(account.request(100)));
 
 /** Lets updates wait together until a worker is there. */
 async function* answeredTogether(handle: WorkflowHandle, update: () => Promise<unknown>) {
@@ -60,8 +66,8 @@ describe("workflows ledger and agent: met anew by a worker that knows nothing of
     endCallContext(native);
   });
 
-  /** A worker that keeps no workflow between two tasks, while the work is done. */
-  async function withColdWorker<T>(work: () => Promise<T>): Promise<T> {
+  /** A worker that keeps no workflow between two tasks, or so many, while the work is done. */
+  async function withColdWorker<T>(work: () => Promise<T>, cached = 0): Promise<T> {
     const { namespace } = client.options;
     const worker = await Worker.create({
       connection: native,
@@ -69,7 +75,7 @@ describe("workflows ledger and agent: met anew by a worker that knows nothing of
       taskQueue,
       ...testPayloads().worker,
       workflowBundle: WORKFLOW_BUNDLE,
-      maxCachedWorkflows: 0,
+      maxCachedWorkflows: cached,
       activities: {},
     });
     return worker.runUntil(work);
@@ -167,7 +173,46 @@ describe("workflows ledger and agent: met anew by a worker that knows nothing of
       ledgerAfterATimer(),
       agentAfterItsFirstTaskAndATimer(),
     ));
+
+  it("a query that meets a timer which has fired changes no later replay", async () => {
+    const played = await Promise.all(
+      times(QUERIES, () => StagedLedger.start(newStage(client, taskQueue), { sweepAfterSeconds: 1 })),
+    );
+    const accounts = played.map((ledger) => new StagedAccount(ledger));
+    await withColdWorker(() =>
+      Promise.all(
+        accounts.map(async (account) => {
+          await account.ledger.submit(account.opening());
+          await paidOf(account);
+        }),
+      ),
+    );
+    // Either of the query and the task that the timer has begun may come to the worker first.
+    const calls = new TemporalCalls(client, taskQueue);
+    const asked = played.map(({ handle }) => calls.query(handle, LEDGER_STATE_QUERY).catch(late));
+    await Promise.all(
+      played.map(({ handle }) =>
+        eventsUntil(handle, (events) => events.some((event) => event.timerFiredEventAttributes)),
+      ),
+    );
+    await withColdWorker(() => Promise.all([...asked, ...accounts.map(paidOf)]), QUERIES);
+    for (const { handle } of played) {
+      const history = await handle.fetchHistory();
+      const { dataConverter } = testPayloads().worker;
+      await Worker.runReplayHistory(
+        { workflowBundle: WORKFLOW_BUNDLE, dataConverter },
+        history,
+        handle.workflowId,
+      );
+      await handle.terminate("the scene is over");
+    }
+  });
 });
+
+/** A slow machine may bring the worker after the query's end. */
+function late(error: unknown): void {
+  if (!(error instanceof ActorUnavailable)) throw error;
+}
 
 /** By the events of a workflow: its timer was cancelled, or has fired and its task is done. */
 const isTimeOver: Parameters<typeof eventsUntil>[1] = (events) => {

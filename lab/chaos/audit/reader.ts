@@ -11,6 +11,7 @@ import { scriptOf } from "../../../src/rails/card/merchants.ts";
 import type { CardLedgerDocument } from "../../../src/rails/card/network-books.ts";
 import { type ProjectDocument, type TeamDocument } from "../../../src/store/documents.ts";
 import { type Cap, NO_CAP, NO_TOTALS } from "../../../src/domain/ledger/state.ts";
+import { askedTwice } from "../../../src/actors/calls.ts";
 import { type AgentStateView, agentWorkflowId, STATE_QUERY } from "../../../src/messages/agent.ts";
 import {
   type AccountSnapshot,
@@ -277,7 +278,7 @@ export class Reader {
     const states = await pLimit(ACTORS_AT_ONCE).map(agents, async ({ id }) => {
       const handle = this.#temporal.workflow.getHandle(agentWorkflowId(id));
       const { status } = await handle.describe();
-      return status.name === "RUNNING" ? handle.query<AgentStateView>(STATE_QUERY) : null;
+      return status.name === "RUNNING" ? askedTwice(() => handle.query<AgentStateView>(STATE_QUERY)) : null;
     });
     return states.flatMap((state) => state ?? []);
   }
@@ -286,9 +287,8 @@ export class Reader {
     const accounts: AccountSnapshot[] = [];
     for (;;) {
       const input: SnapshotQueryInput = { after: accounts.at(-1)?.agentId ?? null, limit: PAGE };
-      const page = await this.#ledger(projectId).query<SnapshotPage, [SnapshotQueryInput]>(
-        SNAPSHOT_QUERY,
-        input,
+      const page = await askedTwice(() =>
+        this.#ledger(projectId).query<SnapshotPage, [SnapshotQueryInput]>(SNAPSHOT_QUERY, input),
       );
       accounts.push(...page.accounts);
       if (!page.hasMore) return accounts;
@@ -296,9 +296,10 @@ export class Reader {
   }
 
   async #levels(projectId: string): Promise<LevelEntry[]> {
-    const view = await this.#ledger(projectId).query<CapsView, [CapsQueryInput]>(CAPS_QUERY, {
-      now: Date.now(),
-    });
+    const now = Date.now();
+    const view = await askedTwice(() =>
+      this.#ledger(projectId).query<CapsView, [CapsQueryInput]>(CAPS_QUERY, { now }),
+    );
     const entryOf = (
       teamId: string | null,
       { cap, totals }: Pick<LevelEntry, "cap" | "totals"> = { cap: NO_CAP, totals: NO_TOTALS },
