@@ -99,7 +99,7 @@ export const hostNameOf = (host: string): string =>
  * Exceeds the 60 s for which proxies keep an idle connection, so that the proxy closes first and no request meets a
  * closed connection.
  */
-const KEEP_ALIVE_DEFAULT_SECONDS = 75;
+export const KEEP_ALIVE_DEFAULT_SECONDS = 75;
 
 /** Stays below the 30 s that Kubernetes allows after SIGTERM. */
 const DRAIN_DEFAULT_SECONDS = 25;
@@ -324,8 +324,10 @@ export const encryptsPayloads = (
 ): boolean => payloadEncryption ?? readTemporalSecurity !== null;
 
 /** Reads `TEMPORAL_TASK_QUEUE`, which services that share a namespace set. */
-export const readTaskQueue = (env: NodeJS.ProcessEnv): string =>
-  env["TEMPORAL_TASK_QUEUE"] ?? DEFAULT_TASK_QUEUE;
+export function readTaskQueue(env: NodeJS.ProcessEnv): string {
+  const value = env["TEMPORAL_TASK_QUEUE"] ?? "";
+  return value === "" ? DEFAULT_TASK_QUEUE : value;
+}
 
 /** Returns the address of the simulated card network; null without one. */
 export function readCardNetworkUrl(env: NodeJS.ProcessEnv): string | null {

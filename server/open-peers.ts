@@ -13,7 +13,7 @@ import type { Connections } from "../src/store/connections.ts";
 import { MongoServers } from "../src/store/servers.ts";
 import { forwardedCommands } from "./http/forwarded-commands.ts";
 import { type HttpServer, listen } from "./http/server.ts";
-import type { Config } from "./config.ts";
+import { type Config, KEEP_ALIVE_DEFAULT_SECONDS } from "./config.ts";
 
 /** A third of the time after which a silent server gets no more forwarded commands. */
 const HEARTBEAT_INTERVAL_MS = 2_000;
@@ -60,6 +60,8 @@ export function openPeers(options: PeersOptions): Peers {
       if (config.internalUrl === null) return;
       const url = new URL(config.internalUrl);
       http = await listen(config.host, Number(url.port === "" ? 80 : url.port), {
+        // Other servers keep their connections, and one closed just as it is used again would count as a failure.
+        keepAliveSeconds: KEEP_ALIVE_DEFAULT_SECONDS,
         variable: "INTERNAL_URL",
       });
       http.serve(forwardedCommands({ ledgers, seals, serverId, logger }));

@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import type { LedgerSettings } from "../src/messages/ledger.ts";
-import { AnchorFile, AnchorLog } from "../src/audit/chain/anchor-file.ts";
-import { AuditAnchoring } from "../src/audit/chain/anchoring.ts";
+import { openAnchorSink } from "../src/audit/chain/anchor-file.ts";
+import { type AnchoringDependencies, AuditAnchoring } from "../src/audit/chain/anchoring.ts";
 import { AuditAppender } from "../src/audit/chain/appender.ts";
 import { auditSeal } from "../src/audit/chain/seal.ts";
 import type { EffectDependencies } from "../src/payments/effects.ts";
@@ -9,7 +9,6 @@ import type { EventJournal } from "../src/store/journal.ts";
 import type { PasswordCost } from "../src/identity/passwords.ts";
 import { relyingPartyOf } from "../src/identity/relying-party.ts";
 import type { Wallets } from "../src/rails/wallet/index.ts";
-import type { AuditSeal } from "../src/domain/audit/entry.ts";
 import { type Config, encryptsPayloads } from "./config.ts";
 import { type Addresses, connect, type Connections, withRights } from "../src/store/connections.ts";
 import { cardIssuers } from "../src/rails/card/issuers.ts";
@@ -113,6 +112,7 @@ export interface RunningRoles {
 
 export async function startRoles(options: RoleOptions): Promise<RunningRoles> {
   const { addresses, clock, config, embedded, logger, roles } = options;
+  const sink = roles.server ? await openAnchorSink(config.auditAnchorFile, logger) : null;
   const masterKey = await loadMasterKey({
     setting: config.masterKey,
     embeddedDataDir: embedded ? config.dataDir : null,
@@ -184,7 +184,7 @@ export async function startRoles(options: RoleOptions): Promise<RunningRoles> {
   if (probesHttp !== null)
     await serveProbes(options, probesHttp, { core, engines, draining: () => isStopping });
   const renewal = renewTemporal(connections, worker, logger);
-  const anchoring = roles.server ? openAnchoring(options, connections, wallets, seal) : null;
+  const anchoring = sink === null ? null : openAnchoring(options, { db, sink, wallets, seal });
   /** Parts to stop in order, with their names for the log. */
   const stops: [part: string, stop: () => unknown][] = [
     ["renewal of certificates", () => renewal?.stop()],
@@ -239,14 +239,15 @@ function renewTemporal(
 
 function openAnchoring(
   { clock, config, logger }: RoleOptions,
-  { db }: Connections,
-  wallets: Wallets | null,
-  seal: AuditSeal,
+  {
+    wallets,
+    ...opened
+  }: Pick<AnchoringDependencies, "db" | "seal" | "sink"> & {
+    readonly wallets: Wallets | null;
+  },
 ): AuditAnchoring {
   const anchoring = new AuditAnchoring({
-    db,
-    seal,
-    sink: config.auditAnchorFile === null ? new AnchorLog(logger) : new AnchorFile(config.auditAnchorFile),
+    ...opened,
     clock,
     recordRoot: wallets === null ? null : (root) => wallets.recordRoot(root),
     onWarning: (message, err) => logger.warn({ err }, message),

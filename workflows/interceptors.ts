@@ -31,27 +31,39 @@ const UPDATE_AGE_MAX_MS = 120_000;
 const failure = (what: string, refused: PayloadRefusal): ApplicationFailure =>
   ApplicationFailure.nonRetryable(`${what} is not of this service: ${refused}`, REFUSED);
 
+/**
+ * Error of a payload whose master key this worker lacks. Unlike a failure it fails the workflow's task, which Temporal
+ * retries until a worker has the key.
+ */
+const lackOfKey = (what: string): Error =>
+  new Error(`${what} is sealed under a master key that this worker does not have`);
+
 function taken<T>(what: string, opened: Opened<T>): T {
   if (opened.ok) return opened.value;
-  throw failure(what, opened.refused);
+  throw opened.refused === "unknown_key" ? lackOfKey(what) : failure(what, opened.refused);
+}
+
+/** Fails the task by a rejection that workflow code cannot catch: it would act as if the activity had failed. */
+function failTask(error: Error): Promise<never> {
+  void Promise.reject(error);
+  return new Promise(() => undefined);
 }
 
 /** Accepts only messages sent to this workflow for this purpose. */
 const inbound: WorkflowInboundCallsInterceptor = {
   execute(input, next) {
     const opened = openMessage(forStart(workflowInfo().workflowType), input.args);
-    // A worker that has the key will continue the workflow. A permanent failure would lose it.
-    if (!opened.ok && opened.refused === "unknown_key")
-      return Promise.reject(
-        new Error("the input is sealed under a master key that this worker does not have"),
-      );
+    if (!opened.ok && opened.refused === "unknown_key") return Promise.reject(lackOfKey("the input"));
     if (!opened.ok) return Promise.reject(failure("the input", opened.refused));
     return next({ ...input, args: [...opened.value.args] });
   },
 
   validateUpdate(input, next) {
     const what = "the update";
-    const { args, sentAt = 0 } = taken(what, openMessage(forUpdate(input.name, input.updateId), input.args));
+    const opened = openMessage(forUpdate(input.name, input.updateId), input.args);
+    // Also under an unknown key: a refused update leaves no history, and its sender retries.
+    if (!opened.ok) throw failure(what, opened.refused);
+    const { args, sentAt = 0 } = opened.value;
     if (sentAt < workflowInfo().runStartTime.getTime() - UPDATE_AGE_MAX_MS) throw failure(what, "misplaced");
     next({ ...input, args: [...args] });
   },
@@ -65,6 +77,7 @@ const inbound: WorkflowInboundCallsInterceptor = {
   async handleSignal(input, next) {
     const opened = openMessage(forSignal(input.signalName), input.args);
     if (opened.ok) await next({ ...input, args: [...opened.value.args] });
+    else if (opened.refused === "unknown_key") throw lackOfKey("a signal");
     else log.warn("a signal was ignored", { signal: input.signalName, refused: opened.refused });
   },
 
@@ -79,8 +92,10 @@ const inbound: WorkflowInboundCallsInterceptor = {
 const outbound: WorkflowOutboundCallsInterceptor = {
   async scheduleActivity(input, next) {
     const purpose = forActivity(input.activityType);
-    const result = await next({ ...input, args: enveloped(purpose, input.args) });
-    return taken(`the result of ${input.activityType}`, openAnswer(purpose, result));
+    const opened = openAnswer(purpose, await next({ ...input, args: enveloped(purpose, input.args) }));
+    const what = `the result of ${input.activityType}`;
+    if (!opened.ok && opened.refused === "unknown_key") return failTask(lackOfKey(what));
+    return taken(what, opened);
   },
 
   continueAsNew(input, next) {

@@ -9,6 +9,7 @@ import {
   WorkflowUpdateFailedError,
 } from "@temporalio/client";
 import type { Duration, TypedSearchAttributes } from "@temporalio/common";
+import { openResult } from "../messages/envelope.ts";
 import { ActorUnavailable } from "./actor-unavailable.ts";
 
 const DEFECTS = [
@@ -51,9 +52,12 @@ export class TemporalCalls {
     }
   }
 
-  /** Queries a workflow. */
-  query<T>(handle: WorkflowHandle, name: string, ...args: unknown[]): Promise<T> {
-    return askedTwice(() => this.bounded(() => handle.query<T, unknown[]>(name, ...args)));
+  /** Queries a workflow. Throws `ActorUnavailable` if the answer is not this service's. */
+  async query<T>(handle: WorkflowHandle, name: string, ...args: unknown[]): Promise<T> {
+    const asked = () => this.bounded(() => handle.query<T, unknown[]>(name, ...args));
+    const opened = openResult(await askedTwice(asked));
+    if (opened.ok) return opened.value;
+    throw new ActorUnavailable(`the actor's response is not this service's: ${opened.refused}`);
   }
 
   /** Starts a workflow. Idempotent by the workflow id. */
@@ -76,7 +80,8 @@ export class TemporalCalls {
   async resultWithin<T>(workflowId: string, withinMs: number): Promise<T | null> {
     const handle = this.client.workflow.getHandle<() => Promise<T>>(workflowId);
     try {
-      return await this.client.withDeadline(Date.now() + withinMs, () => handle.result());
+      const opened = openResult(await this.client.withDeadline(Date.now() + withinMs, () => handle.result()));
+      return opened.ok ? opened.value : null;
     } catch {
       return null;
     }

@@ -58,6 +58,10 @@ export function openAnswer<T>(purpose: string, received: unknown): Opened<T> {
   return { ok: false, refused: refusalOf(received) };
 }
 
+/** Opens a result without an envelope: a query's, or a finished workflow's. */
+export const openResult = <T>(received: T): Opened<T> =>
+  isRefused(received) ? { ok: false, refused: received.refused } : { ok: true, value: received };
+
 /** Returns the refusal of a payload; an authentic one without the expected envelope is another message's. */
 const refusalOf = (value: unknown): PayloadRefusal => (isRefused(value) ? value.refused : "misplaced");
 

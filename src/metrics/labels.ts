@@ -37,9 +37,12 @@ export const RAIL_CALLS = [
   "detach",
 ] as const;
 
-/** Kinds of forgeries: records in MongoDB, the others through Temporal. */
+/**
+ * Kinds of forgeries: records in MongoDB, the others through Temporal. A payload under an unknown key may be another
+ * process's own.
+ */
 export type Forged = (typeof FORGED)[number];
-export const FORGED = ["payment", "decision", "payload", "record"] as const;
+export const FORGED = ["payment", "decision", "payload", "record", "unknown_key"] as const;
 
 export type ForwardResult = (typeof FORWARDED)[number];
 export const FORWARDED = ["answered", "failed"] as const;

@@ -95,7 +95,7 @@ export async function reachMongodb(uri: string, timeoutMs?: number): ReturnType<
   let connection: Awaited<ReturnType<typeof connectMongo>> | null = null;
   try {
     connection = await connectMongo(uri, timeoutMs);
-    await refuseStandalone(connection.db);
+    await refuseUnusable(connection.db);
     return connection;
   } catch (error) {
     await connection?.mongo.close();
@@ -109,13 +109,22 @@ export async function reachMongodb(uri: string, timeoutMs?: number): ReturnType<
 
 const INITIATE = "Run `rs.initiate()` in mongosh on one member.";
 
-/** Throws for a standalone server: transactions, change streams and majority writes need a replica set. */
-async function refuseStandalone(db: Db): Promise<void> {
-  const { msg, setName } = await db.command({ hello: 1 });
-  if (setName !== undefined || msg === "isdbgrid") return;
-  throw new EngineUnreachable(
-    `MONGODB_URI: a standalone MongoDB has no transactions; start mongod with \`--replSet rs0\`. ${INITIATE}`,
-  );
+/**
+ * Throws for a standalone server, since transactions, change streams and majority writes need a replica set, and for a
+ * secondary, which only a direct connection reaches.
+ */
+async function refuseUnusable(db: Db): Promise<void> {
+  const { isWritablePrimary, msg, setName } = await db.command({ hello: 1 });
+  if (setName === undefined && msg !== "isdbgrid") {
+    throw new EngineUnreachable(
+      `MONGODB_URI: a standalone MongoDB has no transactions; start mongod with \`--replSet rs0\`. ${INITIATE}`,
+    );
+  }
+  if (isWritablePrimary === false) {
+    throw new EngineUnreachable(
+      "MONGODB_URI: it leads to a secondary, which takes no writes; leave `directConnection` out and name the replica set's members.",
+    );
+  }
 }
 
 /**

@@ -11,7 +11,7 @@ const WORKFLOWS_MAX = 1_000;
 export function refusalsLog(logger: Logger, metrics: Metrics): OnRefused {
   const logged = new LRUCache<string, true>({ max: WORKFLOWS_MAX, ttl: LINE_INTERVAL_MS });
   return (place, refused) => {
-    metrics.forged("payload");
+    metrics.forged(refused === "unknown_key" ? refused : "payload");
     // An activity's place begins with its workflow's.
     const name = `${place?.split(" ", 1)[0] ?? ""} ${refused}`;
     if (logged.has(name)) return;

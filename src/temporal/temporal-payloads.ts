@@ -16,6 +16,7 @@ import {
 import { type OnRefused, type PayloadCodecOptions, SealingCodec } from "./payload-codec.ts";
 
 export interface TemporalPayloads {
+  /** Opens payloads for a reader, so that a refused one is reported to nobody else. */
   readonly codec: SealingCodec;
   readonly client: Required<Pick<ClientOptions, "dataConverter" | "interceptors">>;
   readonly worker: Required<Pick<WorkerOptions, "dataConverter" | "interceptors">>;
@@ -36,13 +37,12 @@ export function openPayloads({
   now = Date.now,
   onRefused = () => undefined,
 }: TemporalPayloadsOptions): TemporalPayloads {
-  const codec = new SealingCodec({ isEncrypted, keys, onRefused });
   const dataConverter: DataConverter = {
-    payloadCodecs: [codec],
+    payloadCodecs: [new SealingCodec({ isEncrypted, keys, onRefused })],
     failureConverterPath: builtFile("src/messages/failure-converter.ts"),
   };
   return {
-    codec,
+    codec: new SealingCodec({ isEncrypted, keys, onRefused: () => undefined }),
     client: { dataConverter, interceptors: { workflow: [sendingEnvelopes(now)] } },
     worker: { dataConverter, interceptors: { activity: [openingEnvelopes] } },
   };

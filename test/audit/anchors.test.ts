@@ -4,13 +4,14 @@ import { appendFile, mkdtemp, readFile, rm, stat, writeFile } from "node:fs/prom
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { z } from "zod";
-import { AnchorFile, AnchorLog } from "../../src/audit/chain/anchor-file.ts";
+import { AnchorFile, AnchorLog, openAnchorSink } from "../../src/audit/chain/anchor-file.ts";
 import { AuditAnchoring } from "../../src/audit/chain/anchoring.ts";
 import { AuditAppender } from "../../src/audit/chain/appender.ts";
 import { readAnchors } from "../../src/audit/chain/verification.ts";
 import { rootData, type RootTransaction } from "../../src/chain/audit-roots.ts";
 import { verifyAuditLog } from "../../server/admin/verify-audit-log.ts";
 import { createLogger, endLog } from "../../src/lib/logger.ts";
+import { testLogger } from "../support/service.ts";
 import { until } from "../support/world.ts";
 import { testDatabase } from "../support/mongo.ts";
 import { withHistory } from "./history.ts";
@@ -88,6 +89,8 @@ describe("anchors of the audit log", () => {
     const seal = ownSeal();
     const folder = join(await mkdtemp(join(tmpdir(), "anchors-")), "folder");
     await writeFile(folder, "in the way of a folder");
+    const opened = openAnchorSink(join(folder, "anchors.jsonl"), testLogger("no-anchors"));
+    expect(String(await opened.catch(String))).to.match(/^ConfigError: AUDIT_ANCHOR_FILE: [^\n]+ENOTDIR/);
     const file = new AnchorFile(join(folder, "anchors.jsonl"));
     const log = new AuditAppender(db, seal);
     await log.append(recordOf(1));

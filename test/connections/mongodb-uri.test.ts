@@ -39,6 +39,16 @@ async function startMongod(folder: string, port: number, args: readonly string[]
   return child;
 }
 
+/** Makes a replica set of one member, which then is its secondary for as long as the test takes. */
+async function stepDown(port: number): Promise<void> {
+  const host = `127.0.0.1:${String(port)}`;
+  const direct = await new MongoClient(`mongodb://${host}/?directConnection=true`).connect();
+  await direct.db("admin").command({ replSetInitiate: { _id: "rs0", members: [{ _id: 0, host }] } });
+  const primary = await new MongoClient(`mongodb://${host}/?replicaSet=rs0`).connect();
+  await primary.db("admin").command({ replSetStepDown: 3_600, secondaryCatchUpPeriodSecs: 0, force: true });
+  await Promise.all([direct.close(), primary.close()]);
+}
+
 describe("the URI of MongoDB", () => {
   let database: TestDatabase;
   before(async () => {
@@ -98,7 +108,7 @@ describe("the URI of MongoDB", () => {
     }
   });
 
-  it("of a standalone server, or a set that was never initiated, is refused with the remedy", async () => {
+  it("of a standalone server, a set not initiated, or a secondary alone is refused with the remedy", async () => {
     const folders = await Promise.all([1, 2].map(() => mkdtemp(join(tmpdir(), "spending-control-mongod-"))));
     const any = { port: 0, variable: "PORT" };
     const { alone, waiting } = await choosePorts({ alone: any, waiting: any });
@@ -113,6 +123,10 @@ describe("the URI of MongoDB", () => {
       );
       expect(await refusal(`mongodb://127.0.0.1:${String(waiting)}`)).to.match(
         /\(MONGODB_URI\): .*rs\.initiate/,
+      );
+      await stepDown(waiting);
+      expect(await refusal(`mongodb://127.0.0.1:${String(waiting)}/?directConnection=true`)).to.match(
+        /^MONGODB_URI: .*secondary.*directConnection/,
       );
     } finally {
       for (const child of children) {

@@ -8,11 +8,13 @@ import { createOrganization } from "../../server/admin/create-organization.ts";
 import { prepare } from "../../server/admin/prepare.ts";
 import { readAddresses } from "../../server/config.ts";
 import { checkNamespace } from "../../server/temporal-namespace.ts";
+import { TemporalRenewal } from "../../server/temporal-renewal.ts";
 import { failureOf } from "../../server/worker.ts";
 import { connect } from "../../src/store/connections.ts";
 import { connectTemporal } from "../../src/store/temporal-connection.ts";
 import { dropAfterFile } from "../support/finished-databases.ts";
 import { startServiceOn } from "../support/own-service.ts";
+import { testLogger } from "../support/service.ts";
 import { requiredSetting, sharedEngines } from "../support/shared-engines.ts";
 import { startTemporalGateway, type TemporalGateway } from "../support/temporal-gateway.ts";
 import { testPayloads } from "../support/payloads.ts";
@@ -162,6 +164,37 @@ describe("a Temporal that demands TLS, client certificates and an API key", () =
     }
   });
 
+  it("an API key that was renewed in a profile's file is used once the file is read again", async () => {
+    const profile = (key: string) =>
+      write(
+        "temporal.toml",
+        `[profile.cloud]\naddress = "${String(env["TEMPORAL_ADDRESS"])}"\napi_key = "${key}"\n`,
+      );
+    const addresses = readAddresses({
+      ...env,
+      TEMPORAL_ADDRESS: "",
+      TEMPORAL_API_KEY: "",
+      TEMPORAL_CONFIG_FILE: await profile(API_KEY),
+      TEMPORAL_PROFILE: "cloud",
+    });
+    const connections = await connect(addresses, testPayloads());
+    const { renewTemporal, temporalSecurity: current } = connections;
+    const { readTemporalSecurity: read } = addresses;
+    if (current === null || read === null) throw new Error("it is secured");
+    const logger = testLogger("renewed-key");
+    const renewal = new TemporalRenewal({ current, read, renewals: [renewTemporal], logger });
+    try {
+      gateway.demand({ apiKey: "a-renewed-key" });
+      expect(await checkNamespace(connections).catch(String)).to.include("Request unauthorized");
+      await profile("a-renewed-key");
+      await renewal.look();
+      await checkNamespace(connections);
+    } finally {
+      gateway.demand({ apiKey: API_KEY });
+      await connections.close();
+    }
+  });
+
   it("a namespace that is missing or lacks search attributes is named with the remedy", async () => {
     expect(await saidOf("nowhere")).to.match(
       /^TEMPORAL_NAMESPACE: [^\n]*\bnowhere\b.*`npm run admin -- prepare`/,
@@ -170,6 +203,19 @@ describe("a Temporal that demands TLS, client certificates and an API key", () =
     expect(await saidOf("temporal-system")).to.match(
       /^TEMPORAL_NAMESPACE: temporal-system .*\bAgentId\b.*`npm run admin -- prepare`/,
     );
+  });
+
+  it("credentials that may only read are refused, and a missing workflow's signal is not", async () => {
+    const namespace = requiredSetting("TEST_TEMPORAL_NAMESPACE");
+    expect(await saidOf(namespace)).to.equal("undefined");
+    gateway.demand({ forbidden: ["SignalWorkflowExecution"] });
+    try {
+      expect(await saidOf(namespace)).to.match(
+        /^TEMPORAL_NAMESPACE, .*TEMPORAL_API_KEY.*: Temporal refuses writes to [^\n]+: [^\n]*forbidden/,
+      );
+    } finally {
+      gateway.demand({ forbidden: [] });
+    }
   });
 
   it("prepare makes what a start needs, and nothing the second time", async () => {

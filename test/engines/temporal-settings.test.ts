@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
 import { newAuthority } from "../support/certificates/authority.ts";
-import { readAddresses } from "../../server/config.ts";
+import { readAddresses, readTaskQueue } from "../../server/config.ts";
 import { isTemporalNamed, readTemporal, withProfile } from "../../server/temporal-settings.ts";
 
 const refusal = (env: NodeJS.ProcessEnv): string => {
@@ -54,6 +54,7 @@ describe("settings of a Temporal of the operator's own", () => {
     expect(readAddresses({ ...env, TEMPORAL_NAMESPACE: "other" }).temporalNamespace).to.equal("other");
     expect(withProfile(env)).to.include({ TEMPORAL_ADDRESS: "cloud.test:7233", TEMPORAL_NAMESPACE: "money" });
     expect(isTemporalNamed({ TEMPORAL_ADDRESS: "", TEMPORAL_PROFILE: "" })).to.equal(false);
+    expect(readTaskQueue({ TEMPORAL_TASK_QUEUE: "" })).to.equal(readTaskQueue({}));
   });
 
   it("what can't work is refused in one line that names the setting", async () => {

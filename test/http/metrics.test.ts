@@ -156,6 +156,19 @@ describe("metrics", () => {
     expect(samples.filter(({ value }) => value !== 0 && !Number.isNaN(value))).to.deep.equal([]);
   });
 
+  it("a project that waits for an operator is counted by its reason", async () => {
+    const metrics = new Metrics();
+    metrics.blockedProjects(() => [{ projectId: "prj_1", reason: "stale_ledger" }]);
+    const counted = samplesIn(await metrics.registry.metrics()).filter(
+      ({ name }) => name === "blocked_projects",
+    );
+    expect(counted).to.have.deep.members([
+      { name: "blocked_projects", labels: { reason: "ledger_lost" }, value: 0 },
+      { name: "blocked_projects", labels: { reason: "stale_ledger" }, value: 1 },
+      { name: "blocked_projects", labels: { reason: "stale_records" }, value: 0 },
+    ]);
+  });
+
   it("requests by operation, surface and status, timed; refusals by their code, of tools too", async () => {
     const mcp = await McpCaller.connect(service.baseUrl, agent.key);
     const listed = { operation: "listPayments" };

@@ -55,6 +55,13 @@ describe("Several servers on one database", () => {
     }
   });
 
+  it("the internal port keeps an idle connection as long as the public one", async () => {
+    const { db } = services[0] ?? {};
+    const [server] = (await db?.collection<{ readonly url: string }>("servers").find().toArray()) ?? [];
+    const { headers } = await fetch(`${server?.url ?? ""}/`);
+    expect(headers.get("keep-alive")).to.equal("timeout=75");
+  });
+
   it("one that stops is left out, and those that remain pay on", async () => {
     const [first, , third] = services;
     if (first === undefined || third === undefined) throw new Error("three run");

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import type { PayloadKeys } from "../../src/temporal/payload-keys.ts";
 import { testPayloads } from "../support/payloads.ts";
 import {
   fromBase64,
@@ -82,6 +83,26 @@ export const changeReply: Alteration = (history) =>
     );
     return changed === text ? null : JSON.parse(changed);
   });
+
+/** As if a process with these keys had sent the payloads of all events of a type. */
+export const resealed = (history: RecordedHistory, type: string, keys: PayloadKeys): RecordedHistory => {
+  const [codec, newCodec] = [testPayloads().codec, testPayloads({ keys }).codec];
+  const altered = eventsOf(history, type);
+  the(altered[0], type);
+  const events = history.events.map((event) =>
+    altered.includes(event)
+      ? replacedEvent(event, (key, inner) => {
+          if (key !== "payloads") return inner;
+          return sealedPayloads.parse(inner).map((sealed) => {
+            const opened = codec.open(fromBase64(sealed), null);
+            if (!opened.ok) throw new Error(`a payload of the recording is ${opened.refused}`);
+            return toBase64(newCodec.seal(opened.payload, atob(sealed.metadata["place"] ?? "")));
+          });
+        })
+      : event,
+  );
+  return { ...history, events };
+};
 
 const isCommand = (event: RecordedEvent | undefined): boolean =>
   event !== undefined && /_(TIMER_STARTED|ACTIVITY_TASK_SCHEDULED)$/.test(event.eventType);

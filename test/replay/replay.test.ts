@@ -7,12 +7,16 @@ import { DeterminismViolationError } from "@temporalio/workflow";
 import { expect } from "chai";
 import { WORKFLOW_BUNDLE } from "../../server/workflow-bundle.ts";
 import { PACKAGE_ROOT } from "../../src/lib/package-root.ts";
-import { testPayloads } from "../support/payloads.ts";
+import { MasterKey } from "../../src/secrets/master-key.ts";
+import { payloadKeysOf } from "../../src/temporal/payload-keys.ts";
+import type { TemporalPayloadsOptions } from "../../src/temporal/temporal-payloads.ts";
+import { TEST_MASTER_KEY, testPayloads } from "../support/payloads.ts";
 import {
   changeReply,
   removeActivity,
   removeTimer,
   renameActivity,
+  resealed,
   swapCommands,
   swapEvents,
 } from "./alter.ts";
@@ -36,13 +40,32 @@ const ACTORS = [
   "ledger-rolled-over",
 ] as const;
 
+/** Recorded while a master key was rotated: these events were sent by a process that had the new key already. */
+const ROTATED = [
+  { name: "ledger-rolled-over", type: "WORKFLOW_EXECUTION_STARTED" },
+  { name: "ledger-rolled-over", type: "WORKFLOW_EXECUTION_UPDATE_ACCEPTED" },
+  { name: "ledger-rolled-over", type: "ACTIVITY_TASK_COMPLETED" },
+  { name: "agent-unused", type: "WORKFLOW_EXECUTION_UPDATE_ACCEPTED" },
+  { name: "agent-unused", type: "ACTIVITY_TASK_COMPLETED" },
+  { name: "approval-approved", type: "WORKFLOW_EXECUTION_SIGNALED" },
+  { name: "approval-expired", type: "ACTIVITY_TASK_COMPLETED" },
+  { name: "approval-mails-waiting", type: "WORKFLOW_EXECUTION_SIGNALED" },
+  { name: "approval-mails-waiting", type: "ACTIVITY_TASK_COMPLETED" },
+] as const;
+const ROTATED_KEYS = payloadKeysOf(
+  MasterKey.parseAll(`the-newest-master-key-of-this-test-0123456789 ${TEST_MASTER_KEY}`, "a test"),
+);
+
 /** For each history, in their order, the error that its replay ends with; null where it goes through. */
-async function replay(histories: readonly RecordedHistory[]): Promise<readonly (Error | null)[]> {
+async function replay(
+  histories: readonly RecordedHistory[],
+  payloads: Partial<TemporalPayloadsOptions> = {},
+): Promise<readonly (Error | null)[]> {
   const replayed = histories.map((history) => ({
     workflowId: workflowIdOf(history),
     history: fromRecord(history),
   }));
-  const { dataConverter } = testPayloads().worker;
+  const { dataConverter } = testPayloads(payloads).worker;
   const errors: (Error | null)[] = [];
   const results = Worker.runReplayHistories({ workflowBundle: WORKFLOW_BUNDLE, dataConverter }, replayed);
   for await (const { error } of results) errors.push(error ?? null);
@@ -101,6 +124,17 @@ describe("replay: workflows that run somewhere still run with today's code", () 
       expect(errors[index]).to.be.instanceOf(DeterminismViolationError);
     });
   }
+
+  it("a worker without the key of a payload fails the task, and one with it goes through", async () => {
+    const histories = await Promise.all(
+      ROTATED.map(async ({ name, type }) => resealed((await recording(name)).history, type, ROTATED_KEYS)),
+    );
+    const [lacking, having] = [await replay(histories), await replay(histories, { keys: ROTATED_KEYS })];
+    for (const [index, { name, type }] of ROTATED.entries()) {
+      expect(lacking[index]?.message, `${name}: ${type}`).to.match(/workflow task failure/);
+      expect(having[index], `${name}: ${type}`).to.equal(null);
+    }
+  });
 
   for (const name of ACTORS) {
     it(`${name}: today's code answers every update as it was answered`, async () => {

@@ -6,8 +6,12 @@ import proto from "@temporalio/proto";
 import { expect } from "chai";
 import { z } from "zod";
 import { cookieNames } from "../../src/contract/cookies.ts";
+import { TemporalCalls } from "../../src/actors/calls.ts";
+import { TemporalDeliveryKeys } from "../../src/actors/delivery-keys.ts";
+import { REASONS } from "../../src/lib/guarded-fetch/reasons.ts";
 import { approvalWorkflowId } from "../../src/messages/approval.ts";
 import { ledgerWorkflowId } from "../../src/messages/ledger.ts";
+import { SETTLES_SLOWLY } from "../../src/rails/card/merchants.ts";
 import { engineEnvironment } from "../engines/support/binaries.ts";
 import { toBase64 } from "../replay/histories.ts";
 import { chromiumOrPending } from "../support/chromium.ts";
@@ -23,10 +27,11 @@ const NAME = "Perdita Oakes";
 const [MERCHANT, PURPOSE, FEEDBACK] = ["Obsidian Florists", "Peonies for Titania", "Too many peonies"];
 const [HELD_CENTS, WALLET_CENTS] = [87_654_321, 4_567];
 /** Types of the workflows that the scene is certain to start. */
-const TYPES = ["agent", "approval", "delivery", "ledger"];
+const TYPES = ["agent", "agentDeliveryKey", "approval", "delivery", "ledger", "settlement"];
 
 const run = promisify(execFile);
 const { History } = proto.temporal.api.history.v1;
+const { DescribeWorkflowExecutionResponse } = proto.temporal.api.workflowservice.v1;
 
 const textIn = (body: unknown): string => {
   const [payload] = Object(body).payloads ?? [];
@@ -83,11 +88,19 @@ describe("payloads that are encrypted in Temporal", () => {
     const { token } = world;
     await world.api.ok("approveApproval", 200, { token, id: approvalId });
     await world.api.ok("denyApproval", 200, { token, id: denied.approvalId, body: { feedback: FEEDBACK } });
+    const slow = await world.agent({ name: NAME });
+    await slow.pay({ merchant: SETTLES_SLOWLY, purpose: PURPOSE });
+    const deliveryKeys = new TemporalDeliveryKeys(
+      new TemporalCalls(service.connections.temporal, service.connections.addresses.taskQueue),
+    );
+    secrets.push(slow.key, (await deliveryKeys.obtain(slow.id)).toString("base64url"));
     const payer = await fundedAgent(world, 10_000);
     const recipient = freshRecipient();
     await payFromWallet(world, payer, walletPayment(recipient, { amountCents: WALLET_CENTS }));
     secrets.push(agent.key, payer.key, recipient, recipient.toLowerCase());
     secrets.push(NAME, MERCHANT, PURPOSE, FEEDBACK, String(HELD_CENTS), "876,543.21", "876543.21");
+    // Nobody listens at the endpoint.
+    secrets.push(REASONS.refused);
   });
   after(async () => {
     await service.stop();
@@ -96,16 +109,22 @@ describe("payloads that are encrypted in Temporal", () => {
 
   const workflows = () => service.connections.temporal.workflow;
 
-  /** Every event of every workflow of the service, as Temporal has it. */
-  async function histories(): Promise<ReadonlyMap<string, Buffer>> {
+  /** Every event of every workflow of the service, its memo and its activities' last failures, as Temporal has them. */
+  async function histories(): Promise<ReadonlyMap<string, Buffer> | null> {
     const found = new Map<string, Buffer>();
+    let isFailing = false;
     const query = `TaskQueue = "${service.connections.addresses.taskQueue}"`;
     for await (const { runId, type, workflowId } of workflows().list({ query })) {
-      const history = await workflows().getHandle(workflowId, runId).fetchHistory();
-      const bytes = Buffer.from(History.encode(History.fromObject(history)).finish());
-      found.set(type, Buffer.concat([found.get(type) ?? Buffer.alloc(0), bytes]));
+      const handle = workflows().getHandle(workflowId, runId);
+      const { raw } = await handle.describe();
+      isFailing ||= raw.pendingActivities?.some(({ lastFailure }) => lastFailure) ?? false;
+      const parts = [
+        History.encode(History.fromObject(await handle.fetchHistory())).finish(),
+        DescribeWorkflowExecutionResponse.encode(DescribeWorkflowExecutionResponse.fromObject(raw)).finish(),
+      ];
+      found.set(type, Buffer.concat([found.get(type) ?? Buffer.alloc(0), ...parts]));
     }
-    return found;
+    return isFailing && TYPES.every((type) => found.has(type)) ? found : null;
   }
 
   async function startPayload() {
@@ -123,10 +142,7 @@ describe("payloads that are encrypted in Temporal", () => {
     });
 
   it("histories of all workflows show no name, purpose, amount, recipient, feedback or key", async () => {
-    const found = await until("each type of workflow is listed", async () => {
-      const all = await histories();
-      return TYPES.every((type) => all.has(type)) ? all : null;
-    });
+    const found = await until("each type of workflow is listed, and an activity fails", histories);
     for (const [type, bytes] of found)
       for (const secret of secrets) expect(bytes.includes(secret), `${type}: ${secret}`).to.equal(false);
   });
@@ -230,6 +246,8 @@ describe("payloads that are encrypted in Temporal", () => {
     const plain = { metadata: { encoding: btoa("json/plain") }, data: btoa('"pay"') };
     const { body } = await post(JSON.stringify({ payloads: [plain] }));
     expect(textIn(body)).to.equal('{"refused":"unauthenticated"}');
+    const { body: metrics } = await send(service.baseUrl, "/metrics");
+    expect(String(metrics)).to.match(/^spending_control_forged_total\{what="payload"\} 0$/m);
     expect(
       (await send(service.baseUrl, "/codec/encode", { method: "POST", headers, body: "{}" })).status,
     ).to.equal(404);

@@ -1,11 +1,12 @@
 import { createReadStream } from "node:fs";
-import { mkdir, open } from "node:fs/promises";
+import { type FileHandle, mkdir, open } from "node:fs/promises";
 import { dirname } from "node:path";
 import { createInterface } from "node:readline";
 import type { Readable } from "node:stream";
 import pLimit from "p-limit";
 import { z } from "zod";
 import type { AnchorLine } from "../../domain/audit/anchor.ts";
+import { ConfigError } from "../../lib/config-error.ts";
 import { errnoOf, syncFolder } from "../../lib/durable-files.ts";
 import type { Logger } from "../../lib/logger.ts";
 
@@ -47,6 +48,17 @@ export interface AnchorSink {
   append(entry: AnchorLine): Promise<void>;
   /** Yields the lines that can be read back. */
   lines(): AsyncIterable<ReadLine>;
+}
+
+/** Returns the file as the sink, or the log if `path` is null. Throws `ConfigError` if the file can't be written. */
+export async function openAnchorSink(path: string | null, logger: Logger): Promise<AnchorSink> {
+  if (path === null) return new AnchorLog(logger);
+  try {
+    await (await openForAppending(path)).close();
+  } catch (error) {
+    throw new ConfigError(`AUDIT_ANCHOR_FILE: ${path} can't be written (${errnoOf(error)}).`);
+  }
+  return new AnchorFile(path);
 }
 
 /** Keeps lines below the 16 KiB above which container runtimes split lines of standard output. */
@@ -92,9 +104,7 @@ export class AnchorFile implements AnchorSink {
   }
 
   async #append(entry: AnchorLine): Promise<void> {
-    await mkdir(dirname(this.path), { recursive: true, mode: 0o700 });
-    // Opened for reading too, to check whether the last line is torn.
-    const file = await open(this.path, "a+", OWNER_ONLY);
+    const file = await openForAppending(this.path);
     try {
       const { size } = await file.stat();
       const last = Buffer.alloc(1);
@@ -123,6 +133,12 @@ export class AnchorFile implements AnchorSink {
     }
     yield* anchorLines(input);
   }
+}
+
+async function openForAppending(path: string): Promise<FileHandle> {
+  await mkdir(dirname(path), { recursive: true, mode: 0o700 });
+  // Also for reading, to check whether the last line is torn.
+  return open(path, "a+", OWNER_ONLY);
 }
 
 /** Yields all lines of a stream. */
