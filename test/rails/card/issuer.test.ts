@@ -189,7 +189,7 @@ describe("cards of a connected issuer", function () {
     unanswered = 0;
     let isOver = false;
     const burst = Promise.all(times(100, () => refusalOf(cardId, 1))).finally(() => (isOver = true));
-    await eventually("as many are decided as may be", () => Promise.resolve(unanswered === 64));
+    await eventually("as many are decided as may be", () => Promise.resolve(unanswered >= 64));
     const { approved } = await its.authorize(card?.id ?? "", 1_000, SHOP);
     expect([approved, isOver]).to.deep.equal([true, false]);
     expect(new Set(await burst)).to.deep.equal(new Set(["webhook_declined"]));
