@@ -35,7 +35,7 @@ import { TemporalDeliveryKeys } from "../src/actors/delivery-keys.ts";
 import { loadMasterKey } from "../src/secrets/load-master-key.ts";
 import { KeyedMacs } from "../src/secrets/keyed-macs.ts";
 import { Sealer } from "../src/secrets/sealer.ts";
-import { verifyMasterKey } from "../src/secrets/verify-master-key.ts";
+import { KeyWatch, type KeyWatchTimes } from "../src/secrets/key-watch.ts";
 import type { Backends, ServiceOptions } from "./service-options.ts";
 import { EngineWatch, enginesOf } from "./readiness.ts";
 import { checkNamespace } from "./temporal-namespace.ts";
@@ -85,6 +85,8 @@ export interface RoleOptions {
   readonly cardNetworkUrl?: string | null;
   /** Passed to the service. Set only by tests. */
   readonly passwordCost?: PasswordCost;
+  /** Set only by tests. */
+  readonly keyWatchTimes?: KeyWatchTimes;
   /** Networks from which OAuth clients' documents may be fetched. Set only by tests. */
   readonly clientDocuments?: GuardOptions;
   /** Counts of rate limits. Default: in this process, or in MongoDB if it is one of several. */
@@ -124,8 +126,9 @@ export async function startRoles(options: RoleOptions): Promise<RunningRoles> {
   });
   const connections = await connect(addresses, payloads);
   if (connections.temporalSecurity !== null) await checkNamespace(connections);
+  const keyWatch = new KeyWatch(connections.db, masterKey, options.keyWatchTimes);
   await withRights(connections.db, async () => {
-    await verifyMasterKey(connections.db, masterKey, clock());
+    await keyWatch.start(clock());
     await ensureIndexes(addresses.mongodbUri, config.retention, logger);
   });
   const { decorateEffects, ledgerSettings } = options;
@@ -195,13 +198,16 @@ export async function startRoles(options: RoleOptions): Promise<RunningRoles> {
     ["chain", () => wallets?.stop()],
     ["shops", () => core.shops.close()],
     ["webhooks", () => core.webhooks.close()],
+    ["master key", () => keyWatch.stop()],
     ["connections", () => connections.close()],
     ["traces", () => tracing?.close()],
   ];
+  const failed = Promise.race([keyWatch.failed, ...(worker === null ? [] : [worker.failed])]);
+  failed.catch(() => undefined);
   return {
     connections,
     journal: core.journal,
-    failed: worker?.failed ?? new Promise<never>(() => undefined),
+    failed,
     setUpLink: async () => (await service?.setUpLink()) ?? null,
     cachedWorkflows: () => worker?.cachedWorkflows() ?? 0,
     renewTemporal: async () => renewal?.look(),

@@ -8,8 +8,9 @@ import { STALE, type BatchRefusal, REFUSED } from "../src/messages/guards/batch-
  */
 export function refuse(refusal: BatchRefusal | null): void {
   if (refusal === null) return;
-  const refused = refusal.commands.map(({ index, why }) => `${String(index)} is ${why}`).join(", ");
-  const message = refused === "" ? "it is no batch of commands" : `of its commands ${refused}`;
+  const { indexes } = refusal;
+  const what = indexes.length === 0 ? "such a batch" : `its commands ${indexes.join(", ")}`;
+  const message = `this version does not know ${what}`;
   throw ApplicationFailure.create({ type: REFUSED, message, nonRetryable: true, details: [refusal] });
 }
 

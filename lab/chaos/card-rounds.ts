@@ -29,6 +29,9 @@ const SETTLED_MS = 120_000;
 /** An organization lives for so many rounds: then its agent has used its budget. */
 const ROUNDS_PER_TENANT = 5;
 
+/** Nobody is stopped or asks again in these rounds. */
+const nothing = () => Promise.resolve();
+
 const paid = z.object({
   transaction: z.object({ id: z.string() }),
 });
@@ -130,7 +133,7 @@ class CardRounds {
     );
     const atMs = random.between(STRIKE_MIN_MS, STRIKE_MAX_MS);
     await sleep(atMs);
-    const accomplices = { stopAll: () => Promise.resolve(), foreign: this.#foreign };
+    const accomplices = { stopAll: nothing, claimAll: nothing, foreign: this.#foreign };
     const { kills, over, what } = disaster.strike(accomplices, random.fork("disaster"));
     await over;
     const backMs = performance.now() - startedAt - atMs;

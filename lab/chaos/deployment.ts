@@ -12,12 +12,15 @@ import { Letterbox } from "./letterbox.ts";
 import { type Role, RoleProcess } from "./role-process.ts";
 import type { Addresses, Site } from "./site.ts";
 
-/** What a deployment's roles run with; its own, so that nothing of this machine's is met. */
-const MASTER_KEY = "a-master-key-for-chaos-long-enough-to-be-one";
+/** Master keys of a deployment's roles, each after the one that it may replace; its own, so that nothing of this machine's is met. */
+export const CHAOS_KEYS = ["one", "two", "three"].map(
+  (name) => `a-master-key-for-chaos-long-enough-to-be-${name}`,
+);
+const [MASTER_KEY] = CHAOS_KEYS;
 
 /** Reader of a deployment's payloads in Temporal. */
 export const CHAOS_PAYLOADS = openPayloads({
-  keys: payloadKeysOf(MasterKey.parse(MASTER_KEY, "chaos")),
+  keys: payloadKeysOf(MasterKey.parseAll(CHAOS_KEYS.join(" "), "chaos")),
   isEncrypted: true,
 });
 const DATABASE = "chaos";

@@ -170,7 +170,7 @@ class Rounds {
     const atMs = performance.now() - startedAt;
     const stopAll = (forMs: number) =>
       Promise.all(acts.flatMap(({ changes }) => changes?.stopAll(forMs) ?? []));
-    const accomplices = { stopAll, foreign: this.#foreign };
+    const accomplices = { stopAll, foreign: this.#foreign, claimAll: () => finish(tickets) };
     const meter = isQuiet ? this.#meter() : null;
     const { kills, over, what } = disaster.strike(accomplices, random.fork("disaster"));
     await over;

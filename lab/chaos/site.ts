@@ -50,6 +50,8 @@ export interface Accomplices {
   /** Stops every agent that may be stopped, and starts some again within the time. */
   readonly stopAll: (withinMs: number) => Promise<unknown>;
   readonly foreign: ForeignSender;
+  /** Repeats the requests of open purchases, which may wait for that. */
+  readonly claimAll: () => Promise<unknown>;
 }
 
 export interface Disaster {

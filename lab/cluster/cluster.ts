@@ -44,10 +44,13 @@ interface Engines {
 
 const sumOfMs = (pids: readonly number[]): number => pids.reduce((sum, pid) => sum + treeMs(pid), 0);
 
+export async function renewInTurn(roles: readonly RoleProcess[]): Promise<void> {
+  for (const role of roles) await role.renew();
+}
+
 /** Two servers and two workers on engines as companies run them, all on loopback. */
 export class Cluster implements Site {
   readonly addresses: Addresses;
-  readonly env: NodeJS.ProcessEnv;
   readonly baseUrls: readonly string[];
   readonly letterbox: Letterbox;
   readonly line: ChainProxy;
@@ -61,6 +64,9 @@ export class Cluster implements Site {
   /** Folder of all data. */
   readonly folder: string;
   readonly #logDir: string;
+  readonly #settings: NodeJS.ProcessEnv;
+  /** Settings of the master keys once they are rotated. */
+  #masterKeys: NodeJS.ProcessEnv = {};
   readonly #gone: string[] = [];
   #builds = 0;
 
@@ -92,7 +98,7 @@ export class Cluster implements Site {
       temporalNamespace: NAMESPACE,
       rpcUrl: chain.chain.directUrl,
     };
-    this.env = {
+    this.#settings = {
       ...roleEnvironment({ ...this.addresses, rpcUrl: line.url }, { letterbox, logDir }),
       ...temporal.settings,
       MONGODB_URI: set.uri("service", DATABASE),
@@ -175,6 +181,10 @@ export class Cluster implements Site {
     }
   }
 
+  get env(): NodeJS.ProcessEnv {
+    return { ...this.#settings, ...this.#masterKeys };
+  }
+
   get workers(): readonly RoleProcess[] {
     return this.#workers;
   }
@@ -235,6 +245,12 @@ export class Cluster implements Site {
     this.#workers = next;
   }
 
+  /** Restarts servers one by one, and workers, with these master keys. */
+  async restartUnder(masterKeys: readonly string[]): Promise<void> {
+    this.#masterKeys = { MASTER_KEY: "", MASTER_KEYS: masterKeys.join(" ") };
+    await Promise.all([renewInTurn(this.servers), renewInTurn(this.#workers)]);
+  }
+
   /** Sets the date forward while everything is down; the chain's with it. */
   async forward(days: number): Promise<void> {
     this.clock.forward(days);
@@ -256,12 +272,12 @@ export class Cluster implements Site {
   }
 
   #role(role: Role, name: string, more: NodeJS.ProcessEnv): RoleProcess {
-    const { clock, env } = this;
+    const settings = (): NodeJS.ProcessEnv => ({ ...this.env, ...more, ...this.clock.ofNode });
     return new RoleProcess({
       name,
       role,
       get env() {
-        return { ...env, ...more, ...clock.ofNode };
+        return settings();
       },
       logDir: this.#logDir,
     });

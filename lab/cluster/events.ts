@@ -1,9 +1,10 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Disaster } from "../chaos/site.ts";
+import type { Accomplices, Disaster } from "../chaos/site.ts";
 import type { Random } from "../random.ts";
-import type { Cluster } from "./cluster.ts";
+import { type Cluster, renewInTurn } from "./cluster.ts";
 import type { Member } from "./member.ts";
 import { restoreEngines } from "./restore.ts";
+import { rotateKeys } from "./rotate.ts";
 
 const HALT_MS = 10_000;
 const QUIET_MS = 20_000;
@@ -12,7 +13,7 @@ interface Event {
   readonly what: string;
   readonly kills: number;
   readonly isQuiet?: boolean;
-  readonly happen: (cluster: Cluster, random: Random) => Promise<unknown>;
+  readonly happen: (cluster: Cluster, random: Random, accomplices: Accomplices) => Promise<unknown>;
 }
 
 const EVENTS = {
@@ -39,9 +40,7 @@ const EVENTS = {
     what: "the first mongod of the address away while servers start",
     kills: 0,
     happen: async ({ servers, set }) => {
-      await away(set.first, async () => {
-        for (const server of servers) await server.renew();
-      });
+      await away(set.first, () => renewInTurn(servers));
       await set.secondaries(2);
     },
   },
@@ -58,9 +57,12 @@ const EVENTS = {
   "roll-servers": {
     what: "servers one by one",
     kills: 0,
-    happen: async ({ servers }) => {
-      for (const server of servers) await server.renew();
-    },
+    happen: ({ servers }) => renewInTurn(servers),
+  },
+  rotate: {
+    what: "the master key rotated; kill -9 of the command, a server and a worker",
+    kills: 3,
+    happen: rotateKeys,
   },
   restore: {
     what: "both engines restored, Temporal from the older backup",
@@ -83,7 +85,7 @@ export function eventOf(name: EventName, cluster: Cluster): Disaster {
   return {
     areClocksCorrect: true,
     isQuiet,
-    strike: (_accomplices, random) => ({ what, kills, over: happen(cluster, random) }),
+    strike: (accomplices, random) => ({ what, kills, over: happen(cluster, random, accomplices) }),
   };
 }
 

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import type { Db } from "mongodb";
 import { AgentProofs } from "../../src/agents/agent-proofs.ts";
 import { replaceSigningKey } from "../../src/identity/signing-key.ts";
@@ -8,12 +9,14 @@ import {
   type AccessKind,
   AccessProofs,
 } from "../../src/secrets/access-proofs.ts";
+import { RETIREMENT_MS } from "../../src/secrets/key-watch.ts";
 import { knownKeys } from "../../src/secrets/known-keys.ts";
 import type { MasterKey } from "../../src/secrets/master-key.ts";
 import { AGENT_PROOFS, namesOf, type Needs, needsOf } from "../../src/secrets/places.ts";
 import { Sealer } from "../../src/secrets/sealer.ts";
 import { verifyMasterKey } from "../../src/secrets/verify-master-key.ts";
 import {
+  announceRetirement,
   type Renewing,
   renewAll,
   resealAll,
@@ -32,6 +35,8 @@ export interface RotateOptions extends RotationOptions {
   /** Key to give up together with everything that still needs it. */
   readonly retire: string | null;
   readonly newSessionKey: boolean;
+  /** Time between a retirement's announcement and the retirement; shortened only by tests. */
+  readonly retirementMs?: number;
 }
 
 export interface KeyReport {
@@ -50,7 +55,7 @@ export interface RotationReport {
 
 /**
  * `rotate-master-key`: re-seals everything under the newest master key, and retires older keys that nothing needs any
- * more.
+ * more. Processes that still make values under such a key have ended by then, and what they made is re-sealed.
  */
 export const rotateMasterKey = (env: NodeJS.ProcessEnv, options: RotateOptions): Promise<RotationReport> =>
   connectedToMongo(env, async ({ db }) => {
@@ -60,16 +65,20 @@ export const rotateMasterKey = (env: NodeJS.ProcessEnv, options: RotateOptions):
     if (retire !== null && (retire === masterKey.newestId || !masterKey.ids.includes(retire))) {
       throw new AdminError(`--retire: ${retire} is not an older key of ${masterKey.source}.`);
     }
-    const results = options.isCheck ? [] : await rotateAll(db, masterKey, options);
-    const unreadable = sumsOf(results, (each) => each.unreadable);
-    const before = await reportsOn(db, masterKey, unreadable);
-    if (options.isCheck) return { keys: before, rotated: 0, unreadable };
-    const given = before.filter(
-      ({ id, neededBy, state }) => state === "older" && (isFree(neededBy) || id === retire),
-    );
+    if (options.isCheck) return { keys: await reportsOn(db, masterKey, {}), rotated: 0, unreadable: {} };
+    const isGiven = ({ id, neededBy, state }: KeyReport): boolean =>
+      state === "older" && (isFree(neededBy) || id === retire);
+    const first = await sealedAnew(db, masterKey, options);
+    const announced = first.keys.filter(isGiven).map(({ id }) => id);
+    if (announced.length > 0) await announce(db, announced, options);
+    // Processes that were not restarted in time have made values under the announced keys until now.
+    const last = announced.length > 0 ? await sealedAnew(db, masterKey, options) : first;
+    const given = last.keys.filter((each) => announced.includes(each.id) && isGiven(each));
     for (const { id } of given) await retireKey(db, masterKey, id, new Date());
     if (options.newSessionKey) await replaceSigningKey(db, new Sealer(masterKey), new Date());
-    const keys = given.length === 0 ? before : await reportsOn(db, masterKey, unreadable);
+    const { unreadable } = last;
+    const keys = given.length === 0 ? last.keys : await reportsOn(db, masterKey, unreadable);
+    const results = last === first ? first.results : [...first.results, ...last.results];
     const rotated = results.reduce((sum, each) => sum + each.rotated, 0);
     if (rotated > 0 || given.length > 0 || options.newSessionKey) {
       await recordCommand(db, masterKey, {
@@ -95,6 +104,26 @@ function saidOf({ id, neededBy, state }: KeyReport): string {
   if (state === "unused") return `${id} was never the first key.`;
   if (state === "retired") return `${id} is retired: remove it everywhere.`;
   return `${id} is still needed by ${namesOf(neededBy)}.`;
+}
+
+/** Seals everything anew, and reports what still needs each key. */
+async function sealedAnew(db: Db, masterKey: MasterKey, options: RotationOptions) {
+  const results = await rotateAll(db, masterKey, options);
+  const unreadable = sumsOf(results, (each) => each.unreadable);
+  return { results, unreadable, keys: await reportsOn(db, masterKey, unreadable) };
+}
+
+/** Announces retirements, and waits until nothing is made under the keys any more. */
+async function announce(
+  db: Db,
+  ids: readonly string[],
+  { onProgress, retirementMs = RETIREMENT_MS, signal }: RotateOptions,
+): Promise<void> {
+  await announceRetirement(db, ids);
+  onProgress(
+    `${ids.join(", ")}: processes that begin with it end now; retired in ${String(retirementMs / 1_000)} s`,
+  );
+  await sleep(retirementMs, undefined, signal === undefined ? {} : { signal });
 }
 
 async function rotateAll(db: Db, masterKey: MasterKey, options: RotationOptions): Promise<Rotated[]> {

@@ -41,6 +41,7 @@ const OTHER_ACCOUNT = refusal(
   "RAIL_IN_USE",
   "The key is of another account, or another mode, than the connected one; disconnect that first.",
 );
+const CHANGED = refusal("RAIL_IN_USE", "The connection was changed at the same time; repeat the request.");
 
 /** Fields of a connection in the audit log. */
 const noted = ({ issuer, hasAuthorizationSecret, isTest, keyHint }: CardConnectionDocument) => ({
@@ -89,13 +90,13 @@ export function railHandlers(dependencies: HandlerDependencies): RailHandlers {
   /** Removes a connection, unless it is refused: a card whose connection is gone could be neither read nor closed. */
   async function removed(record: CardConnectionDocument): Promise<Refusal | null> {
     // A card that is ordered from now on is not made, and one that was ordered before is open.
-    await connections.setEnding(record, true);
+    const ending = await connections.beginEnding(record);
     try {
       const kept = await tornDown(record);
-      if (kept === null) await connections.remove(record);
-      return kept;
+      if (kept !== null) return kept;
+      return (await connections.remove(record, ending)) ? null : CHANGED;
     } finally {
-      await connections.setEnding(record, false);
+      await connections.cancelEnding(record, ending);
     }
   }
 
@@ -143,7 +144,9 @@ export function railHandlers(dependencies: HandlerDependencies): RailHandlers {
       await audit.begin({ before, after: { issuer } });
       const id = known?.id ?? connections.newId();
       let made = known?.account.made ?? null;
-      if (made === null || apiKey !== undefined) {
+      // A disconnect that was begun may have removed the endpoint.
+      const isEnding = known !== null && known.record.ending !== null;
+      if (made === null || apiKey !== undefined || isEnding) {
         const organization = await collections.organizations.findOne({ _id: organizationId });
         const organizationName = organization?.name ?? "";
         const opened = kind.open({ apiKey: key, publishableKey, made, authorizationSecret: secret });
@@ -155,9 +158,10 @@ export function railHandlers(dependencies: HandlerDependencies): RailHandlers {
         made = setUp.value;
       }
       const account = { apiKey: key, publishableKey, made, authorizationSecret: secret };
-      if (!(await connections.put(id, organizationId, issuer, account))) return refused(OTHER_ISSUER);
+      const place = { id, organizationId, issuer, isNew: known === null };
+      if (!(await connections.put(place, account))) return refused(CHANGED);
       const connection = await connections.fresh(organizationId);
-      if (connection === null) throw new Error("a connection that was just written is gone");
+      if (connection === null) return refused(CHANGED);
       audit.change(before, noted(connection.record));
       return ok({ body: { connection: viewOf(connection.record) } });
     },

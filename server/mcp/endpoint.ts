@@ -49,11 +49,11 @@ export function mcpEndpoint({
     if (!admitted.ok) return sendRefusal(response, admitted.refusal);
     if (!hasToolset(admitted.value.principal)) return sendRefusal(response, refusal("UNAUTHORIZED"));
     const read = await arrival.excluding(readBody(request, response));
-    if (!read.ok) return sendRefusal(response, read.refusal);
-    const { isDelayed, value: body } = read.value;
+    const { isDelayed, value: body } = read.ok ? read.value : UNREAD;
     const needsCurrentAgent = isDelayed || (isFromCache(admitted.value) && !isPlainPayment(body));
     const still = needsCurrentAgent ? await admission.still(request, "mcp", admitted.value) : admitted;
     if (!still.ok) return sendRefusal(response, still.refusal);
+    if (!read.ok) return sendRefusal(response, read.refusal);
     const { principal } = still.value;
     if (!hasToolset(principal)) return sendRefusal(response, refusal("UNAUTHORIZED"));
     const counted = await admission.more(request, response, "mcp", admitted.value, furtherMessages(body));
@@ -66,7 +66,11 @@ export function mcpEndpoint({
     const served = await (isEarlier
       ? serveEarlierProtocols(toolset, asked, message)
       : currentProtocol.serve(toolset, asked, message));
-    const lost = Array.isArray(body) || isStream(served.answer) ? null : toolset.refusedCredential;
+    // A payment that the protocol refused has reached no ledger.
+    const isUnjudged = isFromCache(still.value) && context.operations.length === 0;
+    const current = isUnjudged ? await admission.still(request, "mcp", still.value) : still;
+    const inCall = Array.isArray(body) || isStream(served.answer) ? null : toolset.refusedCredential;
+    const lost = current.ok ? inCall : current.refusal;
     if (lost === null) return sendAnswer(response, served, body, context.id);
     served.end();
     // The call has already recorded its refusal; the request must count one only.
@@ -74,6 +78,8 @@ export function mcpEndpoint({
     sendRefusal(response, lost);
   };
 }
+
+const UNREAD = { isDelayed: false, value: null };
 
 /** Whether the principal has tools. A person's session is not a credential for MCP. */
 const hasToolset = (principal: Principal | null): principal is Exclude<Principal, SessionPrincipal> =>

@@ -14,9 +14,9 @@ export class CommandsRefused extends Error implements Unavailable {
   /** Batch indexes of the refused commands. The other commands may be submitted again without them. */
   readonly indexes: ReadonlySet<number>;
 
-  constructor({ commands }: BatchRefusal, options: ErrorOptions) {
+  constructor({ indexes }: BatchRefusal, options: ErrorOptions) {
     super("the actor refused a command that it does not know, perhaps not yet", options);
-    this.indexes = new Set(commands.map(({ index }) => index));
+    this.indexes = new Set(indexes);
   }
 }
 
@@ -29,5 +29,5 @@ export function refusalIn(error: unknown): unknown {
   if (cause.type === STALE.records) return new StaleRecords(cause.message, { cause: error });
   if (cause.type !== REFUSED) return error;
   const [refusal]: readonly unknown[] = cause.details ?? [];
-  return new CommandsRefused(isBatchRefusal(refusal) ? refusal : { commands: [] }, { cause: error });
+  return new CommandsRefused(isBatchRefusal(refusal) ? refusal : { indexes: [] }, { cause: error });
 }

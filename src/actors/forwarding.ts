@@ -3,10 +3,10 @@ import { LRUCache } from "lru-cache";
 import type { Fill } from "../domain/ledger/capacity.ts";
 import type { LedgerCommand, LedgerReply } from "../domain/ledger/commands.ts";
 import type { AccountSummary } from "../domain/ledger/state.ts";
-import { isArrayOf, isFields, isId } from "../messages/guards/guards.ts";
+import { isArrayOf, isFields, isText } from "../messages/guards/guards.ts";
 import { ActorUnavailable, LedgerLost, StaleLedger, StaleRecords } from "./actor-unavailable.ts";
 import { isUnavailable } from "../lib/unavailable.ts";
-import { LEDGER_BATCH_MAX, LEDGER_CONFIRMATIONS_MAX, type ProjectRef } from "../messages/ledger.ts";
+import type { ProjectRef } from "../messages/ledger.ts";
 import type { Sealer } from "../secrets/sealer.ts";
 
 /** Maximum age of forwarded commands, also into the future. Nonces are remembered for twice as long. */
@@ -75,7 +75,7 @@ export class ForgedCall extends Error {
 const isCommand = (value: unknown): value is LedgerCommand =>
   isFields(value) && typeof value["kind"] === "string";
 
-const isCommands = isArrayOf(isCommand, LEDGER_BATCH_MAX + LEDGER_CONFIRMATIONS_MAX);
+const isCommands = isArrayOf(isCommand);
 
 /** Checks only the outline: a server of the same version sealed the message. */
 const isForwarded = (value: unknown, commands: number): value is Forwarded =>
@@ -114,9 +114,9 @@ export class ForwardSeals {
     const { commands, nonce, project, sentAt } = opened;
     if (typeof sentAt !== "number" || Math.abs(this.#now() - sentAt) > MAX_AGE_MS)
       throw new ForgedCall("sent too long ago, or the servers' clocks differ");
-    if (!isId(nonce) || this.#seen.has(nonce)) throw new ForgedCall("received before");
+    if (!isText(nonce) || this.#seen.has(nonce)) throw new ForgedCall("received before");
     this.#seen.set(nonce, true);
-    if (!isFields(project) || !isId(project["organizationId"]) || !isId(project["projectId"]))
+    if (!isFields(project) || !isText(project["organizationId"]) || !isText(project["projectId"]))
       throw new ForgedCall("names no project");
     if (!isCommands(commands)) throw new ForgedCall("has commands that are not of this version");
     const { organizationId, projectId } = project;

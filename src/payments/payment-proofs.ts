@@ -32,7 +32,7 @@ export type OnForged = PaymentProofs["onForged"];
 /**
  * Proofs that this service accepted a payment, and that a person decided on it through this service. They are HMACs
  * under a separate key, made where the caller is authenticated, and checked where money moves and where a person is
- * named. In between they pass through Temporal, whose state any client with access can write.
+ * named. In between, a ledger may have been reset, or restored from records that were changed.
  */
 export class HmacPaymentProofs implements PaymentProofs {
   readonly #macs: KeyedMacs;

@@ -186,8 +186,11 @@ export class Payments {
         if (!reply.samePayload) return refused(keyReused(reply.transactionId));
         await this.#execute(profile, reply.payment, {}, bound);
         return ok(await this.#replayOf(await this.#readRecords(reply.transactionId), request));
-      case "recorded":
-        return this.#replayOfClosed(profile.agentId, request);
+      case "recorded": {
+        // The look-up precedes the ledger, which refuses a key that was revoked since it was cached.
+        const verified = (await cached?.verify()) ?? ok(payer);
+        return verified.ok ? this.#replayOfClosed(profile.agentId, request) : verified;
+      }
       case "too_many_open":
         return refused(tooManyOpen(reply, this.#dependencies.clock().getTime()));
       case "stale_agent": {

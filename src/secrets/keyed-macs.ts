@@ -28,6 +28,7 @@ export class KeyedMacs {
   make(text: string): string {
     const [newest] = this.#keys;
     if (newest === undefined) throw new Error("there is no key to make a MAC under");
+    newest.requireCurrent?.();
     return macOf(newest, text);
   }
 
@@ -38,13 +39,14 @@ export class KeyedMacs {
 
   /** Whether the value is a MAC of the text. Accepts any type, since an outside history may contain any. */
   isMac(text: string, given: unknown): boolean {
-    return typeof given === "string" && this.remake(text, given) !== null;
+    if (typeof given !== "string") return false;
+    const key = this.#keys.find(({ id }) => given.startsWith(`${id}.`));
+    return key !== undefined && isSameText(macOf(key, text), given);
   }
 
   /** Returns the MAC under the newest key if the given one is genuine, else null. */
   remake(text: string, given: string): string | null {
-    const key = this.#keys.find(({ id }) => given.startsWith(`${id}.`));
-    return key !== undefined && isSameText(macOf(key, text), given) ? this.make(text) : null;
+    return this.isMac(text, given) ? this.make(text) : null;
   }
 }
 

@@ -6,6 +6,8 @@ export interface MasterKeyDocument {
   readonly since: Date;
   /** Time at which the key was retired; null as long as values sealed under it may exist. */
   readonly retiredAt: Date | null;
+  /** Set some time before the retirement: from then on no process begins with the key. */
+  readonly isRetiring?: boolean;
   /** Sub-keys that outlive the key, sealed under the newest; null before it is retired. */
   readonly kept: string | null;
 }

@@ -1,6 +1,7 @@
 import { createHmac, createSecretKey, hkdfSync, type KeyObject } from "node:crypto";
 import { inspect } from "node:util";
 import { PlainError } from "../lib/plain-error.ts";
+import type { Unavailable } from "../lib/unavailable.ts";
 import { KeyedMacs } from "./keyed-macs.ts";
 
 /** Purpose of a sub-key. No two purposes share a key, so that nothing made for one passes as the other. */
@@ -71,11 +72,19 @@ export class MasterKeyError extends PlainError {
   }
 }
 
+/** Nothing may be made under the master key now, since it may have been retired; see `KeyWatch`. */
+export class MasterKeyUnconfirmed extends Error implements Unavailable {
+  override readonly name = "MasterKeyUnconfirmed";
+  readonly isUnavailable = true;
+}
+
 export interface DerivedKey {
   readonly id: string;
   readonly key: KeyObject;
   /** Only older proofs under the key count; null if the master key is in use. */
   readonly retiredAt: Date | null;
+  /** Called before something new is made under the key. Throws `MasterKeyUnconfirmed`; missing: it may be made. */
+  readonly requireCurrent?: () => void;
 }
 
 export type KeptKeys = ReadonlyMap<KeyPurpose, KeyObject>;
@@ -119,6 +128,7 @@ export class MasterKey {
   readonly #keys: readonly [SingleKey, ...SingleKey[]];
   #retired: readonly RetiredKey[] = [];
   #firstId: string | null = null;
+  #mayMake = (): boolean => true;
   /** Source of the key, for messages: the variable's or the file's name. */
   readonly source: string;
 
@@ -161,6 +171,11 @@ export class MasterKey {
     this.#retired = retired;
   }
 
+  /** Makes something new only while the condition holds; what exists is opened and verified regardless. */
+  makeOnlyIf(condition: () => boolean): void {
+    this.#mayMake = condition;
+  }
+
   /** Returns the newest sub-key for a purpose: the same on every server with the same master key. */
   deriveKey(purpose: KeyPurpose): KeyObject {
     return this.#keys[0].derive(purpose);
@@ -170,7 +185,12 @@ export class MasterKey {
   deriveKeys(purpose: KeyPurpose): readonly DerivedKey[] {
     const isRetired = (id: string): boolean => this.#retired.some((each) => each.id === id);
     const inUse = this.#keys.filter(({ id }) => id === this.newestId || !isRetired(id));
-    const keys = inUse.map((each) => ({ id: each.id, key: each.derive(purpose), retiredAt: null }));
+    const requireCurrent = (): void => {
+      if (!this.#mayMake()) throw new MasterKeyUnconfirmed("the master keys in use could not be read lately");
+    };
+    const keys = inUse.map((each) => {
+      return { id: each.id, key: each.derive(purpose), retiredAt: null, requireCurrent };
+    });
     const retired = this.#retired.flatMap(({ id, kept, retiredAt }) => {
       const key = kept.get(purpose);
       return key === undefined || id === this.newestId ? [] : [{ id, key, retiredAt }];

@@ -4,7 +4,7 @@ import { knownKeys } from "./known-keys.ts";
 import { MADE_UNDER_ANY, madeUnder } from "./keyed-macs.ts";
 import type { MasterKey } from "./master-key.ts";
 import { type Place, SEALED_PLACES, type SealedPlace } from "./places.ts";
-import { Sealer, SealError } from "./sealer.ts";
+import { Sealer } from "./sealer.ts";
 import { keptAsText } from "./verify-master-key.ts";
 
 /** Writes per request. A killed rotation loses at most the progress since the last request. */
@@ -106,13 +106,15 @@ function resealed(
 ): Renewal | null {
   const recordId = boundTo.map((each) => String(valueAt(document, each))).join("/");
   const sealed = String(valueAt(document, path));
-  try {
-    const opened = sealer.open(purpose, recordId, sealed);
-    return { condition: { [path]: sealed }, change: { [path]: sealer.seal(purpose, recordId, opened) } };
-  } catch (error) {
-    if (error instanceof SealError) return null;
-    throw error;
-  }
+  const opened = sealer.tryOpen(purpose, recordId, sealed);
+  return opened === null
+    ? null
+    : { condition: { [path]: sealed }, change: { [path]: sealer.seal(purpose, recordId, opened) } };
+}
+
+/** Announces the retirement of keys, so that every process ends that makes values under one of them. */
+export async function announceRetirement(db: Db, ids: readonly string[]): Promise<void> {
+  await knownKeys(db).updateMany({ _id: { $in: [...ids] } }, { $set: { isRetiring: true } });
 }
 
 /** Retires a key: the sub-keys that verify its history are kept, sealed under the newest key. Idempotent. */

@@ -53,11 +53,22 @@ export class Sealer {
   seal(purpose: SealPurpose, recordId: string, plaintext: string): string {
     const [newest] = this.#keys;
     if (newest === undefined) throw new Error("there is no key to seal under");
+    newest.requireCurrent?.();
     const nonce = this.#randomBytes(NONCE_SIZE_BYTES);
     const cipher = createCipheriv(CIPHER, newest.key, nonce, { authTagLength: TAG_SIZE_BYTES });
     cipher.setAAD(additionalData(purpose, recordId));
     const sealed = Buffer.concat([cipher.update(plaintext, "utf8"), cipher.final(), cipher.getAuthTag()]);
     return `${newest.id}.${Buffer.from(nonce).toString("base64url")}.${sealed.toString("base64url")}`;
+  }
+
+  /** Returns null for what `open` would refuse. */
+  tryOpen(purpose: SealPurpose, recordId: string, sealed: string): string | null {
+    try {
+      return this.open(purpose, recordId, sealed);
+    } catch (error) {
+      if (error instanceof SealError) return null;
+      throw error;
+    }
   }
 
   /** Throws `SealError`. */

@@ -42,13 +42,28 @@ export async function verifyMasterKey(
   }
   const [missingId] = missing;
   if (missingId !== undefined) throw mismatch(await lackOf(db, masterKey, missingId, now));
-  if (found.some(({ _id, retiredAt }) => _id === newestId && retiredAt !== null)) {
-    throw mismatch(
-      `${source} begins with the master key ${newestId}, which is retired; begin with another one.`,
-    );
-  }
+  const refusal = refusalOf(found, masterKey);
+  if (refusal !== null) throw refusal;
   if (remembers && !isKnown(newestId)) await rememberKey(db, newestId, now);
   masterKey.take(first.value, retiredIn(found, masterKey));
+}
+
+/** Returns why a process must not go on with its keys, given the database's; null if it may. */
+export function refusalOf(
+  found: readonly MasterKeyDocument[],
+  { ids, newestId, source }: MasterKey,
+): MasterKeyError | null {
+  const newest = found.find(({ _id }) => _id === newestId);
+  if (newest !== undefined && (newest.retiredAt !== null || newest.isRetiring === true)) {
+    const end = newest.retiredAt === null ? "being retired" : "retired";
+    return mismatch(
+      `${source} begins with the master key ${newestId}, which is ${end}; begin with another one.`,
+    );
+  }
+  const missing = found.find(({ _id, retiredAt }) => retiredAt === null && !ids.includes(_id));
+  return missing === undefined
+    ? null
+    : mismatch(`${source} lacks the master key ${missing._id}, which is not retired; add it.`);
 }
 
 const mismatch = (message: string): MasterKeyError => new MasterKeyError("MASTER_KEY_MISMATCH", message);

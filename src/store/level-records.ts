@@ -1,4 +1,4 @@
-import type { AnyBulkWriteOperation, Collection, Db, Document } from "mongodb";
+import type { AnyBulkWriteOperation, Collection, Db, Document, Filter } from "mongodb";
 import type { AgentSummary } from "../domain/agent/state.ts";
 import type { Calendar } from "../domain/ledger/calendar.ts";
 import type { RecordedCap } from "../domain/ledger/commands.ts";
@@ -60,7 +60,7 @@ export const provenContainer = <T extends { readonly _id: string }>(
 
 /**
  * Writes an agent's record as its actor and its ledger have it, also over one of the same revisions, never over a later
- * one. Returns whether both parts were written.
+ * one, nor over one that lacks the actor's key. Returns whether both parts were written.
  */
 export async function overwriteAgent(
   agents: Collection<AgentDocument>,
@@ -70,7 +70,7 @@ export async function overwriteAgent(
 ): Promise<boolean> {
   const written = await Promise.all([
     agent === null ||
-      agents.updateOne({ _id: agent.agentId, revision: { $lte: agent.revision } }, [
+      agents.updateOne({ _id: agent.agentId, revision: { $lte: agent.revision }, ...having(agent.keyId) }, [
         { $set: { ...agentFields(agent), ...literal(firstUseOf(agent)) } },
       ]),
     account === null ||
@@ -98,6 +98,9 @@ export async function overwriteCap(
     );
   return written.matchedCount > 0;
 }
+
+const having = (keyId: string | null): Filter<AgentDocument> =>
+  keyId === null ? {} : { $or: [{ "key.id": keyId }, { "candidateKeys.id": keyId }] };
 
 const literal = (fields: object): Document =>
   Object.fromEntries(Object.entries(fields).map(([name, value]) => [name, { $literal: value }] as const));

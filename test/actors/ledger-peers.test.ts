@@ -124,7 +124,7 @@ describe("servers that share ledgers", () => {
       sender.ledgers.submit(place, sender.pay("one")),
       sender.ledgers.submit(place, sender.pay("nobody")),
       sender.ledgers.submit(place, { kind: "pause", agentId: "two" }),
-      sender.ledgers.submit(place, sender.pay("three", { purpose: "x".repeat(501) })),
+      sender.ledgers.submit(place, sender.pay("three", { unless: "it rains" })),
     ]);
     const kinds = ends.map((end) => (end.status === "fulfilled" ? end.value.kind : String(end.reason)));
     expect(kinds.slice(0, 3)).to.deep.equal(["decided", "no_account", "account_status"]);

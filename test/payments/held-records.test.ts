@@ -141,6 +141,8 @@ describe("a held payment's two records", () => {
         "ledgerState.booksProof": other?.ledgerState.booksProof,
       },
       { status: "failed", "ledgerState.books": null },
+      // A payment that claims to hold money would release that much of others.
+      { status: "pending", "ledgerState.books": null },
       { "ledgerState.phase": "sending" },
       { createdAt: new Date(0) },
       { agentId: "another" },

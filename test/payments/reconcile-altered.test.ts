@@ -65,6 +65,12 @@ const CASES: readonly Case[] = [
     repairs: true,
   },
   {
+    what: "an agent's record that has lost its key",
+    alter: ({ agent, books }) => books.agents.updateOne({ _id: agent.id }, { $set: { key: null } }),
+    found: ["agent_record_differs"],
+    repairs: false,
+  },
+  {
     what: "an agent's record that is lost",
     alter: ({ agent, books }) => books.agents.deleteOne({ _id: agent.id }),
     found: ["agent_record_lost"],

@@ -74,9 +74,18 @@ describe("payments through a server that remembers agent and rules", () => {
   let world: World;
   let elsewhere: TestService;
   let api: ContractApi;
+  /** Agents whose older keys the ledger has evicted, as the other server has learned. */
+  const evicted = new Set<string>();
   before(async () => {
     world = await newWorld();
-    elsewhere = await secondService(world.service);
+    elsewhere = await secondService(world.service, {
+      decorateBackends(backends) {
+        const { ledgers } = backends;
+        const closedOf = ledgers.closedOf.bind(ledgers);
+        ledgers.closedOf = (agentId) => (evicted.has(agentId) ? 1 : closedOf(agentId));
+        return backends;
+      },
+    });
     api = new ContractApi(elsewhere.baseUrl);
   });
   after(() => elsewhere?.stop());
@@ -114,6 +123,45 @@ describe("payments through a server that remembers agent and rules", () => {
       await api.refused("createPayment", 403, "AGENT_PAUSED", { token: agent.key, body });
     }
   });
+
+  for (const { change, code, status, what } of CHANGES) {
+    it(`an agent that ${what} is refused ${code} before an evicted replay`, async () => {
+      const used = cardPayment();
+      const agent = await remembered();
+      await pay(agent, used);
+      evicted.add(agent.id);
+      const asked = { token: agent.key, body: used };
+      await api.ok("createPayment", 200, asked);
+      await change(world, agent);
+      await api.refused("createPayment", status, code, asked);
+    });
+  }
+
+  for (const [what, text] of [
+    ["that is no JSON", "{"],
+    [
+      "whose arguments are no object",
+      JSON.stringify({
+        jsonrpc: "2.0",
+        id: 1,
+        method: "tools/call",
+        params: { name: "create_card_payment", arguments: 1 },
+      }),
+    ],
+  ] as const)
+    it(`MCP: a revoked key is HTTP 401 with a payment ${what}, too`, async () => {
+      const agent = await remembered();
+      const headers = {
+        authorization: `Bearer ${agent.key}`,
+        "content-type": "application/json",
+        accept: "application/json, text/event-stream",
+      };
+      const post = async () =>
+        (await fetch(`${elsewhere.baseUrl}/mcp`, { method: "POST", headers, body: text })).status;
+      expect(await post()).to.be.oneOf([200, 400]);
+      await revokeKey(world, agent);
+      expect(await post()).to.equal(401);
+    });
 
   for (const [revision, connect] of [
     ["2025-11-25", earlierPayments],

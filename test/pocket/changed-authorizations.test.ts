@@ -117,7 +117,7 @@ describe("a purchase's record that something else than the service has changed",
     expect(await shop.settle(authorization)).to.equal("settled");
     const request = { url: "https://shop.example/", method: "GET", headers: {}, body: null };
     const offer = { frame: Object(), nonce: authorization.nonce, timeoutSeconds: 60, units: "10000" };
-    await orders.insert(agent.profile.agentId, later.request.transactionId, { request, offer }, 1_000);
+    await orders.insert(agent.profile.agentId, later.request.transactionId, { request, offer }, clock());
     expect(await rail.withhold(agent.profile, later)).to.deep.equal({ status: "withheld" });
   });
 });

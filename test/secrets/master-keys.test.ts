@@ -3,6 +3,7 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
+import type { Db } from "mongodb";
 import { readConfig } from "../../server/config.ts";
 import { AgentProofs, type FixedAgent } from "../../src/agents/agent-proofs.ts";
 import { auditSeal } from "../../src/audit/chain/seal.ts";
@@ -13,6 +14,7 @@ import { RefreshTokens } from "../../src/identity/refresh-token.ts";
 import { HmacPaymentProofs } from "../../src/payments/payment-proofs.ts";
 import { apiKeyHashes } from "../../src/secrets/api-key-hash.ts";
 import { loadMasterKey, outputOf } from "../../src/secrets/load-master-key.ts";
+import { Orders } from "../../src/rails/challenge/orders.ts";
 import { PocketKeys } from "../../src/rails/pocket/pocket-keys.ts";
 import { MasterKey, MasterKeyError } from "../../src/secrets/master-key.ts";
 import { SEALED_PLACES, type SealedPlace } from "../../src/secrets/places.ts";
@@ -136,6 +138,8 @@ const KINDS: readonly Kind[] = [
     isKnown: (by, made) => auditSeal(by.deriveKeys("audit-log")).sealingOf("hash", made) !== null,
   },
 ];
+
+const ordersUnder = (db: Db, by: MasterKey) => new Orders(db, new Sealer(by), () => NOW, accessProofsOf(by));
 
 const load = (env: NodeJS.ProcessEnv) =>
   loadMasterKey({ setting: readConfig(env, "localhost").masterKey, embeddedDataDir: null });
@@ -341,6 +345,27 @@ describe("The rotation of what is stored", () => {
     await retireKey(db, both, String(id), NOW);
     await verifyMasterKey(db, alone);
     expect((await errorOf(verifyMasterKey(db, keys(OLD, NEW)))).message).to.include("is retired");
+  });
+
+  it("a purchase outlives the key under which its order and its answer were sealed", async () => {
+    const request = { url: "https://shop.example/", method: "GET", headers: {}, body: null };
+    const frame = { protocol: "x402/1", scheme: "exact", network: "base" } as const;
+    const offer = { frame, nonce: null, timeoutSeconds: 60, units: "1" };
+    await ordersUnder(database.db, old).insert("agent", "txn", { request, offer }, NOW);
+    const answer = {
+      httpStatus: 200,
+      headers: {},
+      body: "goods",
+      bodyEncoding: "utf8",
+      isCut: false,
+    } as const;
+    await ordersUnder(database.db, old).keep("txn", answer);
+    const known = async (by: MasterKey) => {
+      const orders = ordersUnder(database.db, by);
+      return [(await orders.of("txn"))?.order?.offer.units, (await orders.answerOf("txn"))?.body];
+    };
+    expect(await known(both)).to.deep.equal(["1", "goods"]);
+    expect(await known(alone)).to.deep.equal([undefined, undefined]);
   });
 
   it("a key that was added behind the newest is not asked for by processes that lack it", async () => {

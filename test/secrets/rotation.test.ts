@@ -37,7 +37,16 @@ const HOLDS: readonly RotationHold[] = [
   { side: "before", write: 3 },
 ];
 const HELD_MS = 120_000;
-const PLAIN = { isCheck: false, retire: null, newSessionKey: false, onProgress: () => undefined };
+/** Looks of a process, and the time that a retirement leaves it; shorter than in use. */
+const TIMES = { intervalMs: 300, validMs: 2_000 };
+const RETIREMENT_MS = 4_000;
+const PLAIN = {
+  isCheck: false,
+  retire: null,
+  newSessionKey: false,
+  retirementMs: RETIREMENT_MS,
+  onProgress: () => undefined,
+};
 
 /** One service on one database, under the old master key, under both, and under the new one alone. */
 describe("A service whose master key is rotated", () => {
@@ -172,8 +181,44 @@ describe("A service whose master key is rotated", () => {
     expect((await rotate()).rotated, "again").to.equal(0);
   });
 
+  it("retires the old key once a server that began with it has ended, and keeps what that made", async () => {
+    const lagging = await startTestService({
+      continues: service,
+      worker: false,
+      settings: { MASTER_KEY: "", MASTER_KEYS: `${TEST_MASTER_KEY} ${NEW_KEY}` },
+      publicUrl: URL,
+      keyWatchTimes: TIMES,
+    });
+    const { api } = worldOf(lagging, world.organization);
+    const ended = lagging.failed.catch(String);
+    const secretUnder = async () => {
+      const { token } = world;
+      const { status } = await api.call("rotateWebhookSecret", { token, id: endpoint.id });
+      const endpoints = service.db.collection<StoredEndpoint>("webhook_endpoints");
+      const found = await endpoints.findOne({ _id: endpoint.id });
+      return { status, keyId: found?.secret.sealed.slice(0, OLD_ID.length) };
+    };
+    await elevate(world);
+    expect(await secretUnder()).to.deep.equal({ status: 201, keyId: OLD_ID });
+    const late: Promise<unknown>[] = [];
+    const onProgress = (line: string) => {
+      if (line.includes("retired in")) late.push(secretUnder());
+    };
+    const { keys } = await rotate({ retire: OLD_ID, onProgress });
+    expect(await Promise.all(late), "after the announcement").to.deep.equal([{ status: 201, keyId: OLD_ID }]);
+    expect(keys.find(({ id }) => id === OLD_ID)).to.deep.include({ state: "retired" });
+    expect(await ended).to.include("is being retired");
+    expect(await secretUnder(), "had it not ended yet").to.deep.equal({ status: 503, keyId: NEW_ID });
+    expect(await neededBy()).not.to.have.any.keys(
+      "webhook secrets",
+      "session signing keys",
+      "projects' records",
+    );
+    await lagging.stop();
+  });
+
   it("goes on under the new key alone once the old one is retired; what was given up is dead", async () => {
-    const { keys } = await rotate({ retire: OLD_ID, newSessionKey: true });
+    const { keys } = await rotate({ newSessionKey: true });
     expect(keys.map(({ id, state }) => [id, state])).to.deep.equal([
       [NEW_ID, "newest"],
       [OLD_ID, "retired"],
@@ -196,6 +241,10 @@ describe("A service whose master key is rotated", () => {
   });
 });
 
+interface StoredEndpoint {
+  readonly _id: string;
+  readonly secret: { readonly sealed: string };
+}
 interface StoredKey {
   readonly hash: string;
 }

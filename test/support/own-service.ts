@@ -3,6 +3,7 @@ import { readAddresses, readConfig } from "../../server/config.ts";
 import { listen } from "../../server/http/server.ts";
 import type { Counts } from "../../src/limits/counts.ts";
 import type { Logger } from "../../src/lib/logger.ts";
+import type { Backends } from "../../server/service-options.ts";
 import { type RunningRoles, startRoles } from "../../server/roles.ts";
 import { Api } from "./api.ts";
 import {
@@ -21,12 +22,14 @@ export interface ServiceOn {
   readonly worker?: boolean;
   readonly clock?: () => Date;
   readonly counts?: Counts;
+  readonly decorateBackends?: (backends: Backends) => Backends;
 }
 
 /** A service in this process on engines, a database and a task queue that the test names. */
 export async function startServiceOn({
   clock = () => new Date(),
   counts,
+  decorateBackends,
   env: engines,
   logger,
   worker = true,
@@ -48,8 +51,9 @@ export async function startServiceOn({
     passwordCost: TEST_PASSWORD_COST,
     env,
     ...(counts === undefined ? {} : { counts }),
+    ...(decorateBackends === undefined ? {} : { decorateBackends }),
   });
-  const { connections } = running;
+  const { connections, failed } = running;
   const api = new Api(baseUrl);
   const organization = (limits?: OrganizationLimits) =>
     organizationByCommand({ api, connections, env }, limits);
@@ -64,11 +68,14 @@ export async function startServiceOn({
     api,
     organization,
     setUpLink,
+    failed,
     stop,
     renewTemporal,
   };
 }
 
 /** Another server process, but for the process, beside one that runs. Each signs sessions as their own address. */
-export const secondService = (first: TestService): Promise<TestService> =>
-  startServiceOn({ env: first.env, worker: false });
+export const secondService = (
+  { env }: TestService,
+  options: Pick<ServiceOn, "decorateBackends"> = {},
+): Promise<TestService> => startServiceOn({ ...options, env, worker: false });

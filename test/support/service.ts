@@ -15,9 +15,11 @@ import type { GuardOptions } from "../../src/lib/guarded-fetch/guarded-fetch.ts"
 import type { Addresses, Connections } from "../../src/store/connections.ts";
 import { listen } from "../../server/http/server.ts";
 import type { Counts } from "../../src/limits/counts.ts";
+import type { CardIssuerKind } from "../../src/payments/card-issuer.ts";
 import { createLogger, type Logger } from "../../src/lib/logger.ts";
 import { startRoles } from "../../server/roles.ts";
 import type { Backends } from "../../server/service-options.ts";
+import type { KeyWatchTimes } from "../../src/secrets/key-watch.ts";
 import { LEDGER_SETTINGS } from "../../src/messages/ledger.ts";
 import { Api } from "./api.ts";
 import { accessProofsIn } from "./access-proofs.ts";
@@ -38,6 +40,8 @@ export interface TestService {
   organization(limits?: OrganizationLimits): Promise<TestOrganization>;
   /** As a start prints it; null once there is an organization. */
   setUpLink(): Promise<string | null>;
+  /** As the process would end. */
+  readonly failed: Promise<never>;
   stop(): Promise<void>;
 }
 
@@ -66,6 +70,7 @@ export interface TestServiceOptions {
   readonly counts?: Counts;
   /** By default `TEST_PASSWORD_COST`. */
   readonly passwordCost?: PasswordCost;
+  readonly keyWatchTimes?: KeyWatchTimes;
   /** Reach of the fetch of OAuth clients' documents; the public internet by default. */
   readonly clientDocuments?: GuardOptions;
   /** What the service is told that it is reached at, such as behind a proxy that speaks https. */
@@ -74,6 +79,8 @@ export interface TestServiceOptions {
   readonly publicHost?: string;
   /** Another chain than the run's, or a way to it that a test can disturb; null: the wallet rail is not set up. */
   readonly evmRpcUrl?: string | null;
+  /** The run's card network by default. */
+  readonly cardIssuers?: readonly CardIssuerKind[];
   /** A service that has stopped, whose database and task queue this one continues. */
   readonly continues?: Pick<TestService, "env">;
   /** Further settings, as the environment names them. */
@@ -174,7 +181,8 @@ async function start(options: TestServiceOptions): Promise<TestService> {
     logger: testLogger(id),
     clock: options.clock ?? (() => new Date()),
     passwordCost,
-    cardIssuers: issuersAt(await testCardNetwork()),
+    cardIssuers: options.cardIssuers ?? issuersAt(await testCardNetwork()),
+    ...(options.keyWatchTimes && { keyWatchTimes: options.keyWatchTimes }),
     ...(options.clientDocuments && { clientDocuments: options.clientDocuments }),
     env,
     ...(options.counts === undefined ? {} : { counts: options.counts }),
@@ -200,6 +208,7 @@ async function start(options: TestServiceOptions): Promise<TestService> {
       return newOrganization({ api, db, env, passwords }, backends[0], limits);
     },
     setUpLink: () => running.setUpLink(),
+    failed: running.failed,
     stop: () => running.stop(),
   };
 }

@@ -131,7 +131,8 @@ const isDropped = (
 
 /**
  * Returns an agent's account. Its name and key are the actor's, if the actor runs and is not behind the record (as in
- * an engine restored from a backup); otherwise the record's.
+ * an engine restored from a backup); otherwise the record's. An actor's key that its record lacks was revoked by a stop
+ * that the actor has not learned of.
  */
 function accountOf(
   agent: AgentDocument,
@@ -142,11 +143,15 @@ function accountOf(
   const { _id: agentId, accountRevision, accountStatus, key, name, policy, policyVersion, teamId } = agent;
   const newest = actor !== null && actor.revision >= agent.revision ? actor : null;
   const status = actor !== null && actor.statusRevision > accountRevision ? actor.status : accountStatus;
+  const keyId = newest === null ? (key?.id ?? null) : newest.access.activeKeyId;
+  const recorded = [key, ...(agent.candidateKeys ?? [])].flatMap((each) => each?.id ?? []);
+  const isRevoked = keyId !== null && !recorded.includes(keyId);
   return {
     agentId,
     teamId,
     name: newest?.profile.name ?? name,
-    keyId: newest === null ? (key?.id ?? null) : newest.access.activeKeyId,
+    keyId: isRevoked ? null : keyId,
+    revokedKeyId: isRevoked ? keyId : null,
     status: status === "paused" ? "paused" : "active",
     isArchived: agent.archivedAt !== null || (actor !== null && actor.archivedAt !== null),
     agentRevision: actor?.revision ?? agent.revision,

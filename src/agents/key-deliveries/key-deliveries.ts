@@ -4,7 +4,7 @@ import type { KeyDeliveryDocument } from "../../store/documents.ts";
 import type { DeliveryKeys } from "./delivery-keys.ts";
 import { isDeliverable } from "../../domain/agent/access.ts";
 import type { DerivedKey, MasterKey } from "../../secrets/master-key.ts";
-import { Sealer, SealError } from "../../secrets/sealer.ts";
+import { Sealer } from "../../secrets/sealer.ts";
 
 export interface KeyDeliveriesDependencies {
   readonly deliveries: Collection<KeyDeliveryDocument>;
@@ -55,12 +55,7 @@ export class KeyDeliveries {
     if (sealed === null || deliveryKey === null) return null;
     // The read took time; a response may meanwhile have said that the key is no longer deliverable.
     if (!isDeliverable(until.getTime(), clock().getTime())) return null;
-    try {
-      return new Sealer(this.#sealingKeys(deliveryKey, idempotencyKey)).open(PURPOSE, agentId, sealed);
-    } catch (error) {
-      if (error instanceof SealError) return null;
-      throw error;
-    }
+    return new Sealer(this.#sealingKeys(deliveryKey, idempotencyKey)).tryOpen(PURPOSE, agentId, sealed);
   }
 
   /** Destroys the delivery key of a create that failed. */

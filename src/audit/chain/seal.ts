@@ -6,12 +6,15 @@ import type { DerivedKey } from "../../secrets/master-key.ts";
 /**
  * Returns the chain's functions. `keys`, newest first, are derived from the master key, which is outside the database.
  */
-export function auditSeal(keys: readonly Pick<DerivedKey, "key" | "retiredAt">[]): AuditSeal {
+export function auditSeal(keys: readonly Omit<DerivedKey, "id">[]): AuditSeal {
   const [newest] = keys;
   if (newest === undefined) throw new Error("there is no key to seal the audit log with");
   return {
     hash: (text) => hashOf("sha256", text),
-    mac: (hash) => macOf(newest.key, hash),
+    mac(hash) {
+      newest.requireCurrent?.();
+      return macOf(newest.key, hash);
+    },
     sealingOf(hash, mac) {
       const found = keys.find(({ key }) => isSameText(macOf(key, hash), mac));
       return found === undefined ? null : { retiredAt: found.retiredAt?.toISOString() ?? null };

@@ -73,15 +73,8 @@ export interface NetworkAnswer {
   readonly at: number;
 }
 
-export const AUTHORIZATION_REFUSALS = [
-  "ABOVE_PAYMENT",
-  "NOT_ACTIVE",
-  "LIMIT_EXCEEDED",
-  "MERCHANT_NOT_ALLOWED",
-  "TOO_LATE",
-  "CLOSED",
-] as const;
-export type AuthorizationRefusal = (typeof AUTHORIZATION_REFUSALS)[number];
+export type AuthorizationRefusal =
+  "ABOVE_PAYMENT" | "NOT_ACTIVE" | "LIMIT_EXCEEDED" | "MERCHANT_NOT_ALLOWED" | "TOO_LATE" | "CLOSED";
 
 /** Totals of a payment's books after a report changed them. */
 export interface Booking {
@@ -149,7 +142,7 @@ export const REPORTS_MAX = 1_000;
 export const REQUESTS_MAX = 40;
 
 /** Maximum bookings of one payment that are kept apart; beyond it the newest replaces the one before. */
-export const BOOKINGS_MAX = 40;
+const BOOKINGS_MAX = 40;
 
 /** Returns the report of a network that captures a payment in full as soon as it accepts it. */
 export const capturedInFull = (mc: number): RailBooks => ({

@@ -51,6 +51,8 @@ export interface RecordedAccount {
   readonly teamId: string;
   readonly name: string;
   readonly keyId: string | null;
+  /** Key that the lost ledger revoked and the agent's actor still has; null if there is none. */
+  readonly revokedKeyId: string | null;
   readonly status: "active" | "paused";
   readonly isArchived: boolean;
   /** Revision of the agent's actor that name, key and archival are from. */
@@ -178,6 +180,7 @@ function restoredAccount(
   const policyVersion = recorded.policyVersion + REVISION_GAP;
   const account: Account = {
     ...newAccount({ agentId, teamId, name, policy, keyId }, recorded.updatedAt),
+    revokedKeyId: recorded.revokedKeyId,
     status,
     isStatusTold: false,
     // The ledger has yet to follow the archival.

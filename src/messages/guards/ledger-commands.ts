@@ -1,145 +1,209 @@
-import type { RailOutcome } from "../../domain/ledger/payment.ts";
-import type { BudgetPolicy, BudgetPolicyPatch } from "../../domain/ledger/policy.ts";
-import { type CalendarSettings, PERIODS, type Zone } from "../../domain/ledger/calendar.ts";
-import { type Increase, INCREASES_MAX, WINDOWED_LIMITS } from "../../domain/ledger/increases.ts";
-import { SPEND_LIMITS_MAX, type SpendLimit } from "../../domain/ledger/windows.ts";
-import type { RaiseBasis } from "../../domain/ledger/raises.ts";
-import type { DroppedAccount, KnownToActor, LedgerCommand } from "../../domain/ledger/commands.ts";
+import type { RailBooks } from "../../domain/ledger/books.ts";
+import { PERIODS } from "../../domain/ledger/calendar.ts";
+import type { CommandOf, DroppedAccount, KnownToActor, LedgerCommand } from "../../domain/ledger/commands.ts";
+import { type Increase, WINDOWED_LIMITS } from "../../domain/ledger/increases.ts";
 import {
+  type OnChain,
+  type PaymentCard,
+  type PaymentRequest,
+  PROTOCOLS,
+  type RailOutcome,
+  RAILS,
+  type Resolver,
+  type RulesVersions,
+  type StoredPayment,
+} from "../../domain/ledger/payment.ts";
+import type { BudgetPolicy, BudgetPolicyPatch } from "../../domain/ledger/policy.ts";
+import { RAIL_FAILURE_CODES } from "../../domain/ledger/rail-failures.ts";
+import type { RaiseBasis } from "../../domain/ledger/raises.ts";
+import type { SpendLimit } from "../../domain/ledger/windows.ts";
+import type { PaymentRules } from "../../domain/rules/checks.ts";
+import { type Forbidden, RESTRICTED_LEVELS, RESTRICTION_CODES } from "../../domain/rules/restrictions.ts";
+import {
+  type LedgerCheck,
+  type RuleCheck,
+  SERVER_RULE_TYPES,
+  type ServerRuleType,
+} from "../../domain/rules/rules.ts";
+import type { ZoneOffsets } from "../../domain/rules/time-window.ts";
+import {
+  either,
   type Guard,
   isArrayOf,
-  isAtMost,
   isCount,
+  isFields,
   isFlag,
-  isId,
-  isInteger,
+  isNumber,
   isOneOf,
   isPairOf,
   isRecord,
   isText,
-  isTime,
   isVariant,
   optional,
   orNull,
-  type Shape,
-  type Variants,
 } from "./guards.ts";
-import {
-  areVersions,
-  isCents,
-  isClosedPayment,
-  isFeedback,
-  isMc,
-  isName,
-  isProof,
-  isRailOutcome,
-  isReports,
-  isRequest,
-  isResolver,
-  isShort,
-} from "./payment.ts";
-import { isForbidden, isRules } from "./payment-rules.ts";
 
-/** Guards for commands to a project's ledger that arrive through Temporal. */
+const isLedgerCheck = isVariant<LedgerCheck, "type">("type", {
+  velocity: { count: isCount, windowSeconds: isCount },
+  duplicate: { windowSeconds: isCount },
+  time_window: {
+    zone: isCount,
+    days: isArrayOf(isCount),
+    fromMinutes: isCount,
+    toMinutes: isCount,
+    outside: isFlag,
+  },
+});
 
-/** Maximum of the setting: a year. */
-const APPROVAL_WINDOW_SECONDS_MAX = 31_536_000;
-/** Maximum children in a command; a project has at most 10,000 live agents. */
-const CHILDREN_MAX = 20_000;
-
-const isLimit = orNull(isCents);
-const isCountLimit = orNull(isCount);
-
-const areLimits = isArrayOf(
-  isRecord<SpendLimit>({ period: isOneOf(PERIODS), limitCents: isCents }),
-  SPEND_LIMITS_MAX,
+const areChecks = isArrayOf(
+  either<RuleCheck>(
+    isRecord<{ readonly type: ServerRuleType }>({ type: isOneOf(SERVER_RULE_TYPES) }),
+    isLedgerCheck,
+  ),
 );
-const areSpendLimits: Guard<readonly SpendLimit[]> = (value): value is readonly SpendLimit[] =>
-  areLimits(value) && new Set(value.map(({ period }) => period)).size === value.length;
+
+/** Offset in minutes, historically also with fractions. An absurd one would keep the calendar computing for ever. */
+const isOffset: Guard<number> = (value): value is number => isNumber(value) && Math.abs(value) <= 1_440;
+
+const areSegments = isArrayOf(isPairOf(isNumber, isOffset));
+
+const isForbidden = isRecord<Forbidden>({
+  code: isOneOf(RESTRICTION_CODES),
+  level: isOneOf(RESTRICTED_LEVELS),
+});
+
+const isRules = isRecord<PaymentRules>({
+  checks: areChecks,
+  shadow: optional(areChecks),
+  zones: optional(isArrayOf(isRecord<ZoneOffsets>({ segments: areSegments, untilMs: isNumber }))),
+  similarAt: optional(isCount),
+});
+
+const isVersion = orNull(isCount);
+
+const areVersions = isRecord<RulesVersions>({
+  project: isVersion,
+  team: isVersion,
+  agent: isVersion,
+});
+
+const isRequest = isRecord<PaymentRequest>({
+  transactionId: isText,
+  approvalId: isText,
+  keyHash: isText,
+  payloadHash: isText,
+  rail: isOneOf(RAILS),
+  amountMc: isCount,
+  currency: isOneOf(["USD"]),
+  merchantCategory: orNull(isText),
+  protocol: optional(isOneOf(PROTOCOLS)),
+  fingerprint: isText,
+  proof: isText,
+  rulesVersions: optional(areVersions),
+  recipient: isText,
+  purpose: isText,
+  resource: optional(isText),
+});
+
+const areReports = isArrayOf(
+  isRecord<RailBooks>({
+    authorization: isText,
+    requests: isCount,
+    authorizedMc: isCount,
+    capturedMc: isCount,
+    creditedMc: isCount,
+    recalledMc: isCount,
+    disputedMc: isCount,
+    isOpen: isFlag,
+  }),
+);
+
+const onChain = optional(isRecord<OnChain>({ txHash: isText, chainCaip2: isText }));
+const receipt = optional(isText);
+
+const isRailOutcome = isVariant<RailOutcome, "status">("status", {
+  settled: { onChain, receipt },
+  pending: { onChain, receipt },
+  failed: { onChain, code: isOneOf(RAIL_FAILURE_CODES), reason: isText },
+  armed: { card: isRecord<PaymentCard>({ last4: isText, readyUntil: isCount }) },
+  charged: { books: areReports },
+  withheld: {},
+});
+
+/**
+ * A payment from its record, which the ledger takes back when the network reports on it again. Only the outline: its
+ * reader has verified the record's proofs of order and books.
+ */
+const isClosedPayment: Guard<StoredPayment> = (value): value is StoredPayment =>
+  isFields(value) && value["phase"] === "done";
+
+const isLimit = orNull(isCount);
+
+const areSpendLimits = isArrayOf(isRecord<SpendLimit>({ period: isOneOf(PERIODS), limitCents: isCount }));
 
 const areIncreases = isArrayOf(
-  isRecord<Increase>({ id: isId, limit: isOneOf(WINDOWED_LIMITS), cents: isCents, endsAt: isTime }),
-  INCREASES_MAX,
+  isRecord<Increase>({ id: isText, limit: isOneOf(WINDOWED_LIMITS), cents: isCount, endsAt: isCount }),
 );
 
 const policy = isRecord<BudgetPolicy>({
-  budgetCents: isCents,
+  budgetCents: isCount,
   autoApprovalThresholdCents: isLimit,
   perTransactionLimitCents: isLimit,
   dailySpendLimitCents: isLimit,
-  hourlyVelocityLimit: isCountLimit,
-  dailyVelocityLimit: isCountLimit,
+  hourlyVelocityLimit: isLimit,
+  dailyVelocityLimit: isLimit,
   spendLimits: optional(areSpendLimits),
   increases: optional(areIncreases),
 });
 
 const patch = isRecord<BudgetPolicyPatch>({
-  budgetCents: optional(isCents),
+  budgetCents: optional(isCount),
   autoApprovalThresholdCents: optional(isLimit),
   perTransactionLimitCents: optional(isLimit),
   dailySpendLimitCents: optional(isLimit),
-  hourlyVelocityLimit: optional(isCountLimit),
-  dailyVelocityLimit: optional(isCountLimit),
+  hourlyVelocityLimit: optional(isLimit),
+  dailyVelocityLimit: optional(isLimit),
   spendLimits: optional(areSpendLimits),
 });
 
-/** Maximum segments; no zone changes its offset as often within the covered range. */
-const SEGMENTS_MAX = 40;
-const OFFSET_MINUTES_MAX = 1_440;
-const isBetween =
-  (min: number, max: number): Guard<number> =>
-  (value): value is number =>
-    isInteger(value) && value >= min && value <= max;
+const zone = { timezone: isText, tz: isText, segments: areSegments, until: isCount } as const;
 
-const zone: Shape<Zone> = {
-  timezone: isShort,
-  tz: isShort,
-  segments: isArrayOf(isPairOf(isTime, isBetween(-OFFSET_MINUTES_MAX, OFFSET_MINUTES_MAX)), SEGMENTS_MAX),
-  until: isTime,
-};
-const settings: Shape<CalendarSettings> = {
-  resetMinutes: isBetween(0, 1_439),
-  weekStart: isBetween(0, 6),
-  monthDay: isBetween(1, 28),
-  yearMonth: isBetween(1, 12),
-};
-
-const isOutcome = isRecord<{ readonly result: RailOutcome; readonly at: number }>({
+const isOutcome = isRecord<NonNullable<CommandOf<"confirm">["outcome"]>>({
   result: isRailOutcome,
-  at: isTime,
+  at: isCount,
 });
 
-const isTeamCap = isRecord<{ readonly teamId: string; readonly capCents: number | null }>({
-  teamId: isId,
-  capCents: isLimit,
-});
-const isAgentBudget = isRecord<{ readonly agentId: string; readonly budgetCents: number }>({
-  agentId: isId,
-  budgetCents: isCents,
-});
-const isRecorded = isRecord<{ readonly agentId: string; readonly revision: number }>({
-  agentId: isId,
-  revision: isCount,
-});
-const isKnownToActor = isRecord<KnownToActor>({
-  agentId: isId,
-  status: isOneOf(["active", "paused"]),
-  revokedKeyId: orNull(isId),
-});
-const isRecordedCap = isRecord<{ readonly teamId: string | null; readonly version: number }>({
-  teamId: orNull(isId),
-  version: isCount,
-});
+const areTeams = isArrayOf(
+  isRecord<CommandOf<"replace_project">["teams"][number]>({ teamId: isText, capCents: isLimit }),
+);
+const areAgents = isArrayOf(
+  isRecord<CommandOf<"replace_team">["agents"][number]>({ agentId: isText, budgetCents: isCount }),
+);
+const areRecords = isArrayOf(
+  isRecord<CommandOf<"confirm_records">["records"][number]>({ agentId: isText, revision: isCount }),
+);
+const areCaps = isArrayOf(
+  isRecord<CommandOf<"confirm_caps">["caps"][number]>({ teamId: orNull(isText), version: isCount }),
+);
+const areActors = isArrayOf(
+  isRecord<KnownToActor>({
+    agentId: isText,
+    status: isOneOf(["active", "paused"]),
+    revokedKeyId: orNull(isText),
+  }),
+);
+
+const isResolver = isRecord<Resolver>({ userId: isText, name: isText });
 
 const isDropped = isRecord<DroppedAccount>({
   asOfRevision: isCount,
-  teamId: isId,
-  name: isName,
+  teamId: isText,
+  name: isText,
   policy,
   policyVersion: isCount,
   spentMc: isCount,
-  day: isRecord<DroppedAccount["day"]>({ date: isShort, amountMc: isCount, count: isCount }),
-  windows: isRecord<DroppedAccount["windows"]>({ at: isTime, mc: isArrayOf(isCount, PERIODS.length) }),
+  day: isRecord<DroppedAccount["day"]>({ date: isText, amountMc: isCount, count: isCount }),
+  windows: isRecord<DroppedAccount["windows"]>({ at: isCount, mc: isArrayOf(isCount) }),
   closed: isCount,
   revision: isCount,
 });
@@ -151,18 +215,19 @@ const isRaiseBasis = isRecord<RaiseBasis>({
   projectVersion: isCount,
 });
 
-const requestId = optional(isId);
-const ofAgent = { agentId: isId, requestId } as const;
-const ofPayment = { ...ofAgent, transactionId: isId } as const;
+const requestId = optional(isText);
+const ofAgent = { agentId: isText, requestId } as const;
+const ofPayment = { ...ofAgent, transactionId: isText } as const;
 
-const commands: Variants<LedgerCommand, "kind"> = {
-  open_account: { ...ofAgent, teamId: isId, name: isName, policy, keyId: orNull(isId) },
+/** Guard of a command to a project's ledger. */
+export const isLedgerCommand = isVariant<LedgerCommand, "kind">("kind", {
+  open_account: { ...ofAgent, teamId: isText, name: isText, policy, keyId: orNull(isText) },
   pay: {
     ...ofAgent,
-    keyId: isId,
+    keyId: isText,
     cachedAgentRevision: optional(isCount),
     request: isRequest,
-    approvalWindowSeconds: isAtMost(APPROVAL_WINDOW_SECONDS_MAX),
+    approvalWindowSeconds: isCount,
     recordsCheckedThrough: isCount,
     rules: optional(isRules),
     forbidden: optional(isForbidden),
@@ -170,71 +235,75 @@ const commands: Variants<LedgerCommand, "kind"> = {
   confirm: { ...ofPayment, revision: isCount, outcome: orNull(isOutcome) },
   book: {
     ...ofPayment,
-    books: isReports,
+    books: areReports,
     closed: optional(isClosedPayment),
     recordsCheckedThrough: isCount,
     dropped: optional(isDropped),
   },
   authorize: {
     ...ofPayment,
-    authorization: isText(100),
+    authorization: isText,
     position: orNull(isCount),
-    amountMc: isMc,
-    merchant: isShort,
+    amountMc: isCount,
+    merchant: isText,
     forbidden: optional(isForbidden),
     rulesVersions: optional(areVersions),
-    answerBy: isTime,
+    answerBy: isCount,
   },
   confirm_limits: { ...ofAgent, policyVersion: isCount },
   approve: {
     ...ofPayment,
     by: isResolver,
-    proof: isProof,
+    proof: isText,
     forbidden: optional(isForbidden),
     rulesVersions: optional(areVersions),
   },
-  deny: { ...ofPayment, by: isResolver, feedback: isFeedback, proof: isProof },
+  deny: { ...ofPayment, by: isResolver, feedback: isText, proof: isText },
   expire: ofPayment,
   cancel: ofPayment,
   request_permission: ofPayment,
   read_payment: ofPayment,
   grant_raise: {
     ...ofAgent,
-    raiseId: isId,
-    amountMc: isMc,
-    endsAt: optional(orNull(isTime)),
+    raiseId: isText,
+    amountMc: isCount,
+    endsAt: optional(orNull(isCount)),
     basis: isRaiseBasis,
   },
-  confirm_raise: { ...ofAgent, raiseId: isId },
-  change_policy: { ...ofAgent, patch, version: isInteger },
+  confirm_raise: { ...ofAgent, raiseId: isText },
+  change_policy: { ...ofAgent, patch, version: isNumber },
   pause: ofAgent,
-  resume: { ...ofAgent, pausedAt: optional(orNull(isTime)) },
-  follow_agent: { ...ofAgent, revision: isCount, name: isName, keyId: orNull(isId), isArchived: isFlag },
+  resume: { ...ofAgent, pausedAt: optional(orNull(isCount)) },
+  follow_agent: { ...ofAgent, revision: isCount, name: isText, keyId: orNull(isText), isArchived: isFlag },
   follow_restrictions: { ...ofAgent, version: isCount },
   replace_project: {
     requestId,
-    version: isInteger,
+    version: isNumber,
     capCents: isLimit,
     spendLimits: optional(areSpendLimits),
-    teams: isArrayOf(isTeamCap, CHILDREN_MAX),
+    teams: areTeams,
   },
   replace_team: {
     requestId,
-    teamId: isId,
-    version: isInteger,
+    teamId: isText,
+    version: isNumber,
     capCents: isLimit,
     spendLimits: optional(areSpendLimits),
-    agents: isArrayOf(isAgentBudget, CHILDREN_MAX),
+    agents: areAgents,
   },
-  stop_accounts: { requestId, teamId: orNull(isId), revokeKeys: isFlag },
-  confirm_actors: { requestId, actors: isArrayOf(isKnownToActor, CHILDREN_MAX) },
-  replace_calendar: { requestId, version: isInteger, ...settings, ...zone },
+  stop_accounts: { requestId, teamId: orNull(isText), revokeKeys: isFlag },
+  confirm_actors: { requestId, actors: areActors },
+  replace_calendar: {
+    requestId,
+    version: isNumber,
+    resetMinutes: isCount,
+    weekStart: isCount,
+    monthDay: isCount,
+    yearMonth: isCount,
+    ...zone,
+  },
   follow_zone: { requestId, ...zone },
-  follow_rules: { requestId, teamId: orNull(isId), version: isCount },
-  confirm_records: { requestId, records: isArrayOf(isRecorded, CHILDREN_MAX) },
-  confirm_caps: { requestId, caps: isArrayOf(isRecordedCap, CHILDREN_MAX) },
-};
-
-export const LEDGER_COMMAND_KINDS: ReadonlySet<string> = new Set(Object.keys(commands));
-
-export const isLedgerCommand = isVariant<LedgerCommand, "kind">("kind", commands);
+  follow_rules: { requestId, teamId: orNull(isText), version: isCount },
+  confirm_records: { requestId, records: areRecords },
+  confirm_caps: { requestId, caps: areCaps },
+});

@@ -2,7 +2,7 @@ import type { Collection, Db, Document } from "mongodb";
 import { LRUCache } from "lru-cache";
 import { z } from "zod";
 import { isDuplicateKey } from "../../lib/duplicate-key.ts";
-import { newId } from "../../lib/ids.ts";
+import { newId, newUuid } from "../../lib/ids.ts";
 import type {
   CardElements,
   CardIssuer,
@@ -38,8 +38,8 @@ export interface CardConnectionDocument extends Document {
   timeoutCheck: TimeoutCheck | null;
   /** Why the issuer's books could not be read last time; null if they could. */
   fault: string | null;
-  /** Whether it is being disconnected: no card is made any more. */
-  isEnding: boolean;
+  /** Mark of the newest disconnect under way, during which no card is made; null if there is none. */
+  ending: string | null;
 }
 
 interface TimeoutCheck {
@@ -95,6 +95,13 @@ const sealedAccount = z.object({
 export class IssuerUnusable extends Error implements Unavailable {
   override readonly name = "IssuerUnusable";
   readonly isUnavailable = true;
+}
+
+/** Connection that an account is stored in. */
+export interface ConnectionPlace extends Pick<CardConnection, "id" | "organizationId"> {
+  readonly issuer: string;
+  /** Whether this call has made the id; otherwise there has to be such a connection. */
+  readonly isNew: boolean;
 }
 
 export type SetUpAccount = IssuerAccount & { readonly made: IssuerObjects };
@@ -177,8 +184,8 @@ export class CardConnections {
     return newId("rail");
   }
 
-  /** Stores an account. False if another one was connected meanwhile. */
-  async put(id: string, organizationId: string, issuer: string, account: SetUpAccount): Promise<boolean> {
+  /** Stores an account. False if another one was connected meanwhile, or this one disconnected. */
+  async put({ id, isNew, issuer, organizationId }: ConnectionPlace, account: SetUpAccount): Promise<boolean> {
     const { clock, sealer } = this.#dependencies;
     const now = clock();
     const changed = {
@@ -188,33 +195,44 @@ export class CardConnections {
       isTest: account.made.isTest,
       hasAuthorizationSecret: account.authorizationSecret !== null,
       fault: null,
-      isEnding: false,
+      ending: null,
     };
     const unseen = { lastEventAt: null, lastRequestAt: null, timeoutCheck: null };
     const first = { issuer, createdAt: now, readThrough: now, ...unseen };
     try {
-      await this.#connections.updateOne(
+      const { matchedCount, upsertedCount } = await this.#connections.updateOne(
         { _id: id, organizationId },
         { $set: changed, $setOnInsert: first },
-        { upsert: true },
+        { upsert: isNew },
       );
+      return matchedCount + upsertedCount > 0;
     } catch (error) {
       if (isDuplicateKey(error)) return false;
       throw error;
     } finally {
       this.#forget(id, organizationId);
     }
-    return true;
   }
 
-  async setEnding({ _id: id, organizationId }: CardConnectionDocument, isEnding: boolean): Promise<void> {
-    await this.#connections.updateOne({ _id: id }, { $set: { isEnding } });
+  /** Begins a disconnect in place of any earlier one, and returns its mark. */
+  async beginEnding({ _id: id, organizationId }: CardConnectionDocument): Promise<string> {
+    const ending = newUuid();
+    await this.#connections.updateOne({ _id: id }, { $set: { ending } });
+    this.#forget(id, organizationId);
+    return ending;
+  }
+
+  /** Gives up a disconnect, unless another one has begun. */
+  async cancelEnding({ _id: id, organizationId }: CardConnectionDocument, ending: string): Promise<void> {
+    await this.#connections.updateOne({ _id: id, ending }, { $set: { ending: null } });
     this.#forget(id, organizationId);
   }
 
-  async remove({ _id: id, organizationId }: CardConnectionDocument): Promise<void> {
-    await this.#connections.deleteOne({ _id: id });
+  /** Removes a connection. False if another disconnect has begun, or an owner has connected again. */
+  async remove({ _id: id, organizationId }: CardConnectionDocument, ending: string): Promise<boolean> {
+    const { deletedCount } = await this.#connections.deleteOne({ _id: id, ending });
     this.#forget(id, organizationId);
+    return deletedCount === 1;
   }
 
   #forget(id: string, organizationId: string): void {

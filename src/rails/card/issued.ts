@@ -13,7 +13,7 @@ import { BulkWriter } from "../../store/bulk-writer.ts";
 import { COLLECTIONS } from "../../store/documents.ts";
 import type { Indexes } from "../../store/indexes.ts";
 import { type CardConnection, type CardConnections, IssuerUnusable } from "./connections.ts";
-import { CardPlaces, isCheck, type IssuedDocument, isIssued, placeOf } from "./places.ts";
+import { CardPlaces, CHECK_IDS, isCheck, type IssuedDocument, isIssued, placeOf } from "./places.ts";
 
 export interface IssuedCardsDependencies {
   readonly db: Db;
@@ -153,7 +153,7 @@ export class IssuedCards {
     const { categories } = card;
     const connection = await this.#dependencies.connections.fresh(organizationId);
     const made =
-      connection?.id === card.connectionId && !connection.record.isEnding
+      connection?.id === card.connectionId && connection.record.ending === null
         ? await connection.issuer.arm({ transactionId, agentId, amountCents, categories, isRepeated })
         : DISCONNECTED;
     await this.#noteMade(card, made);
@@ -198,8 +198,9 @@ export class IssuedCards {
       return this.close(transactionId, ordered);
   }
 
+  /** Whether payments of a connection have open cards. A trial card of a check that was cut short stays open. */
   async hasOpen(connectionId: string): Promise<boolean> {
-    const open = { connectionId, closedAt: null, refusal: null };
+    const open = { connectionId, closedAt: null, refusal: null, transactionId: { $not: CHECK_IDS } };
     return (await this.#cards.findOne(open, { projection: { _id: 1 } })) !== null;
   }
 

@@ -59,8 +59,9 @@ export const isEffect = (entry: Entry): entry is CardLedgerDocument =>
 
 /** Prefix of the ids under which a connection check orders its trial cards, which are of no payment. */
 export const CHECK_PREFIX = "check_";
+export const CHECK_IDS = new RegExp(`^${CHECK_PREFIX}`);
 export const isCheck = ({ transactionId }: Pick<IssuedDocument, "transactionId">): boolean =>
-  transactionId.startsWith(CHECK_PREFIX);
+  CHECK_IDS.test(transactionId);
 
 const PLACES = "capture/";
 export const placeOf = (transactionId: string): string => `${PLACES}${transactionId}`;

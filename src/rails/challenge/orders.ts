@@ -45,7 +45,7 @@ interface OrderDocument extends Document {
   /** MAC over the refusal (`AccessProofs`). */
   readonly refusalProof?: string;
   readonly receipt?: string;
-  /** Latest end of the paid request in flight; a second one waits for it. */
+  /** Latest end of the paid request in flight, which tells its turn from others; a second one waits for it. */
   readonly presentingUntil?: Date;
   readonly isAnswered?: boolean;
   readonly createdAt: Date;
@@ -139,17 +139,15 @@ export class Orders {
     const found = await this.#orders.findOne({ _id: transactionId });
     if (found === null) return null;
     const { refusal, sealed, ...known } = found;
-    const order =
-      sealed === undefined
-        ? null
-        : storedOrder.parse(JSON.parse(this.#sealer.open(ORDER, transactionId, sealed)));
+    const opened = sealed === undefined ? null : this.#opened(ORDER, transactionId, sealed);
+    const order = opened === null ? null : storedOrder.parse(opened);
     // A refusal that something other than the service wrote is none.
     const isRefused = refusal !== undefined && this.#proofs.genuine("purchaseRefusal", found) !== null;
     return { ...known, ...(isRefused ? { refusal } : {}), order };
   }
 
   /**
-   * Stores the first order of a purchase; for `withinMs` only the caller may send the paid request. `there`: another
+   * Stores the first order of a purchase; until `turn` only the caller may send the paid request. `there`: another
    * process has stored an order or ended the purchase, and that record stays. `used`: the nonce belongs to another
    * purchase.
    */
@@ -157,13 +155,12 @@ export class Orders {
     agentId: string,
     transactionId: string,
     order: Order,
-    withinMs: number,
+    turn: Date,
   ): Promise<"stored" | "used" | "there"> {
     const { nonce } = order.offer;
     const sealed = this.#sealer.seal(ORDER, transactionId, JSON.stringify(order));
     const createdAt = this.#clock();
-    const presentingUntil = new Date(createdAt.getTime() + withinMs);
-    const own = { _id: transactionId, agentId, sealed, presentingUntil, createdAt };
+    const own = { _id: transactionId, agentId, sealed, presentingUntil: turn, createdAt };
     try {
       await this.#orders.insertOne(nonce === null ? own : { ...own, nonce });
       return "stored";
@@ -210,26 +207,37 @@ export class Orders {
     return (await this.of(transactionId))?.refusal ?? refusal;
   }
 
-  /** Whether the caller may send the paid request now: no other process is sending it, and no answer exists. */
-  async beginPresenting(transactionId: string, withinMs: number): Promise<boolean> {
+  /** Returns the caller's turn to send the paid request; null while another process sends it, or if it was answered. */
+  async beginPresenting(transactionId: string, withinMs: number): Promise<Date | null> {
     const now = this.#clock();
+    const turn = new Date(now.getTime() + withinMs);
     const { matchedCount } = await this.#orders.updateOne(
       {
         _id: transactionId,
         isAnswered: { $ne: true },
         $or: [{ presentingUntil: { $exists: false } }, { presentingUntil: { $lt: now } }],
       },
-      { $set: { presentingUntil: new Date(now.getTime() + withinMs) } },
+      { $set: { presentingUntil: turn } },
     );
-    return matchedCount === 1;
+    return matchedCount === 1 ? turn : null;
   }
 
-  /** Ends the sending. With `answered`, the answer has been kept; with `isOver`, the purchase has ended as well. */
-  async endPresenting(transactionId: string, answered: Answered = {}, isOver = false): Promise<void> {
-    const answer = answered.isAnswered === true ? { $set: answered } : {};
+  /**
+   * Ends a turn, unless it was over and another one has begun. With `answered`, the answer has been kept, and no turn
+   * begins any more; with `isOver`, the purchase has ended as well.
+   */
+  async endPresenting(
+    transactionId: string,
+    turn: Date,
+    answered: Answered = {},
+    isOver = false,
+  ): Promise<void> {
+    const isAnswered = answered.isAnswered === true;
+    const own = { _id: transactionId, ...(isAnswered ? {} : { presentingUntil: turn }) };
+    const answer = isAnswered ? { $set: answered } : {};
     const over = isOver ? { sealed: "" } : {};
     const change = { ...answer, $unset: { presentingUntil: "", ...over } };
-    await this.#orders.updateOne({ _id: transactionId }, change);
+    await this.#orders.updateOne(own, change);
   }
 
   /** Keeps the first paid answer. */
@@ -243,11 +251,18 @@ export class Orders {
     );
   }
 
-  /** Returns the kept answer; null if there is none or it has expired. */
+  /** Returns the kept answer; null if there is none, it has expired, or its master key is retired. */
   async answerOf(transactionId: string): Promise<ShopAnswer | null> {
     const found = await this.#answers.findOne({ _id: transactionId });
     if (found === null || found.expiresAt <= this.#clock()) return null;
-    return storedAnswer.parse(JSON.parse(this.#sealer.open(ANSWER, transactionId, found.sealed)));
+    const opened = this.#opened(ANSWER, transactionId, found.sealed);
+    return opened === null ? null : storedAnswer.parse(opened);
+  }
+
+  /** Returns what was sealed; null once its master key is retired, which a purchase outlives as if it were erased. */
+  #opened(purpose: typeof ORDER | typeof ANSWER, transactionId: string, sealed: string): unknown {
+    const text = this.#sealer.tryOpen(purpose, transactionId, sealed);
+    return text === null ? null : JSON.parse(text);
   }
 
   /** Erases the agent's request to the shop once the purchase has ended. */

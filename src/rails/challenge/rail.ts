@@ -76,6 +76,7 @@ interface AskedOrder {
 interface Presented {
   readonly order: Order;
   readonly authorization: Authorization;
+  readonly turn: Date;
 }
 
 export interface ChallengeRailDependencies {
@@ -190,9 +191,10 @@ export class ChallengeRail implements RailPort {
       nonce: nonceOf(transactionId, order),
     });
     const began = performance.now();
+    const firstTurn = new Date(clock().getTime() + FUNDING_WAIT_MS + PRESENTING_TIMEOUT_MS);
     const store = () =>
       isNew
-        ? orders.insert(agentId, transactionId, order, FUNDING_WAIT_MS + PRESENTING_TIMEOUT_MS)
+        ? orders.insert(agentId, transactionId, order, firstTurn)
         : orders.put(agentId, transactionId, order);
     const [stored, funding, prepared] = await Promise.all([
       isStored ? "stored" : store(),
@@ -203,7 +205,7 @@ export class ChallengeRail implements RailPort {
     if (stored === "used") return this.#refuse(profile, payment, CHALLENGE_OVER);
     if (funding.status === "failed") return this.#refuse(profile, payment, funding);
     if (funding.status === "pending") {
-      if (isNew) await orders.endPresenting(transactionId);
+      if (isNew) await orders.endPresenting(transactionId, firstTurn);
       return PENDING;
     }
     const authorize = async (): Promise<Authorized> => {
@@ -214,17 +216,17 @@ export class ChallengeRail implements RailPort {
       return first ?? pockets.authorize(agentId, transactionId, transfer, permit);
     };
     // A new order is stored with the turn, which a long wait for a top-up uses up.
-    const takeTurn = async (): Promise<boolean> => {
-      if (isNew && performance.now() - began <= FUNDING_WAIT_MS) return true;
-      if (isNew) await orders.endPresenting(transactionId);
+    const takeTurn = async (): Promise<Date | null> => {
+      if (isNew && performance.now() - began <= FUNDING_WAIT_MS) return firstTurn;
+      if (isNew) await orders.endPresenting(transactionId, firstTurn);
       return orders.beginPresenting(transactionId, PRESENTING_TIMEOUT_MS);
     };
-    const [authorized, isOurTurn] = await Promise.all([authorize(), takeTurn()]);
+    const [authorized, turn] = await Promise.all([authorize(), takeTurn()]);
     if (authorized.kind === "signed") {
-      const begun = isOurTurn ? { order, authorization: authorized.authorization } : null;
+      const begun = turn === null ? null : { order, authorization: authorized.authorization, turn };
       return this.#deliver(profile, payment, CONFIRMATION_WAIT_MS, begun);
     }
-    if (isOurTurn) await orders.endPresenting(transactionId);
+    if (turn !== null) await orders.endPresenting(transactionId, turn);
     switch (authorized.kind) {
       case "fenced":
         return { status: "fenced" };
@@ -278,8 +280,8 @@ export class ChallengeRail implements RailPort {
     const order = known?.order ?? null;
     if (order === null || authorization === undefined || known?.isAnswered === true) return null;
     if (authorization.validBefore * 1_000 <= clock().getTime()) return null;
-    const isOurTurn = await orders.beginPresenting(transactionId, PRESENTING_TIMEOUT_MS);
-    return isOurTurn ? { order, authorization } : null;
+    const turn = await orders.beginPresenting(transactionId, PRESENTING_TIMEOUT_MS);
+    return turn === null ? null : { order, authorization, turn };
   }
 
   /**
@@ -289,7 +291,7 @@ export class ChallengeRail implements RailPort {
   async #present(
     profile: AgentProfile,
     payment: Payment,
-    { authorization, order: { offer, request } }: Presented,
+    { authorization, order: { offer, request }, turn }: Presented,
   ): Promise<RailOutcome | null> {
     const { orders, pockets, shops } = this.#dependencies;
     const { keyHash, transactionId } = payment.request;
@@ -316,7 +318,7 @@ export class ChallengeRail implements RailPort {
     } finally {
       const isOver = outcome !== null && outcome.status !== "pending";
       const closing = Promise.all([
-        orders.endPresenting(transactionId, answered, isOver),
+        orders.endPresenting(transactionId, turn, answered, isOver),
         isOver ? pockets.release(profile.agentId, transactionId) : null,
       ]);
       if (isOver && hand !== undefined) hand.closing = closing.catch(() => undefined);

@@ -27,7 +27,7 @@ import {
 import { judge } from "../../../src/domain/ledger/judge.ts";
 import { type Account, type Ledger, type Level, levelOf, NO_CAP } from "../../../src/domain/ledger/state.ts";
 import { mcOf } from "../../../src/domain/money.ts";
-import { TestAccount } from "../support/account.ts";
+import { KEY, TestAccount } from "../support/account.ts";
 import { SECOND } from "../support/actor.ts";
 import { seed } from "../../support/seed.ts";
 import { shortOrSoak } from "../../support/soak.ts";
@@ -72,6 +72,7 @@ function recordedAccount(agent: AccountModel, lost: Account, payments: PaymentsO
     teamId,
     name: lost.name,
     keyId,
+    revokedKeyId: lost.revokedKeyId,
     status: status === "paused" ? "paused" : "active",
     isArchived: status === "closed",
     agentRevision: lost.followedRevision,
@@ -156,6 +157,45 @@ function expectNewVersions({ ledger, model }: LedgerWorld): void {
   }
 }
 
+/** The ledger that the records have of a test's account. */
+function restoredOf({ ledger, now, state }: TestAccount, payments: PaymentsOfRecords): Ledger {
+  const { agentId, keyId, name, policy, policyVersion, revision, revokedKeyId, teamId, updatedAt } = state;
+  const level = { cap: NO_CAP, rulesVersion: 0 };
+  return restoredLedger(
+    {
+      organizationId: ledger.organizationId,
+      projectId: ledger.projectId,
+      revision: ledger.revision,
+      project: level,
+      teams: new Map([[teamId, level]]),
+      accounts: [
+        {
+          agentId,
+          teamId,
+          name,
+          keyId,
+          revokedKeyId,
+          status: state.status === "paused" ? "paused" : "active",
+          isArchived: false,
+          agentRevision: 1,
+          policy,
+          policyVersion,
+          rulesVersion: 0,
+          isUnmirrored: false,
+          recordedRevision: revision,
+          knownRevision: revision,
+          updatedAt,
+          payments: payments.all,
+        },
+      ],
+      others: [],
+      calendar: UTC_CALENDAR,
+      droppedAccounts: 0,
+    },
+    now,
+  );
+}
+
 /**
  * No record says on which day a payment was counted that a person has approved, where the clock had gone back over midnight before: it
  * counts on the earlier one then.
@@ -219,43 +259,11 @@ describe("a ledger that is restored from its records", function () {
     const read = account.network(transactionId, { creditedMc: mcOf(10) });
     const recordsCheckedThrough = account.state.closed;
     const recorded = account.network(transactionId, { creditedMc: mcOf(30) });
-    const { ledger, now } = account;
-    const { agentId, keyId, name, policy, policyVersion, revision, teamId, updatedAt } = account.state;
+    const { now } = account;
+    const { agentId } = account.state;
     const payments = new PaymentsOfRecords();
     payments.add({ ...recorded, wasHeld: false });
-    const level = { cap: NO_CAP, rulesVersion: 0 };
-    const restored = restoredLedger(
-      {
-        organizationId: ledger.organizationId,
-        projectId: ledger.projectId,
-        revision: ledger.revision,
-        project: level,
-        teams: new Map([[teamId, level]]),
-        accounts: [
-          {
-            agentId,
-            teamId,
-            name,
-            keyId,
-            status: "active",
-            isArchived: false,
-            agentRevision: 1,
-            policy,
-            policyVersion,
-            rulesVersion: 0,
-            isUnmirrored: false,
-            recordedRevision: revision,
-            knownRevision: revision,
-            updatedAt,
-            payments: payments.all,
-          },
-        ],
-        others: [],
-        calendar: UTC_CALENDAR,
-        droppedAccounts: 0,
-      },
-      now,
-    );
+    const restored = restoredOf(account, payments);
     const books = recorded.books?.authorizations ?? [];
     const late = {
       kind: "book",
@@ -267,6 +275,30 @@ describe("a ledger that is restored from its records", function () {
     } as const;
     expect(judge(restored, late, now).kind).to.equal("records_check_required");
     expect(restored.accounts.get(agentId)?.usage.spentMc).to.equal(mcOf(70));
+  });
+
+  it("a stop that revoked a key holds after a resume, though the agent's actor still has the key", () => {
+    const account = new TestAccount();
+    const payment = account.pay(100);
+    account.judge({ kind: "stop_accounts", teamId: null, revokeKeys: true });
+    const payments = new PaymentsOfRecords();
+    payments.add({ ...payment, wasHeld: false });
+    payments.open(payment);
+    const restored = restoredOf(account, payments);
+    const { agentId } = account.state;
+    const follow = {
+      kind: "follow_agent",
+      agentId,
+      revision: 2,
+      name: "Renamed",
+      isArchived: false,
+    } as const;
+    judge(restored, { ...follow, keyId: KEY }, account.now);
+    expect(restored.accounts.get(agentId)).to.include({ name: "Renamed", keyId: null, revokedKeyId: KEY });
+    judge(restored, { kind: "resume", agentId }, account.now);
+    const { transactionId } = payment.request;
+    const asked = judge(restored, { kind: "request_permission", agentId, transactionId }, account.now);
+    expect(asked).to.deep.equal({ kind: "permission", permission: { kind: "withdraw" } });
   });
 
   it("a refund is given back once, though the payment's record is from before it", () => {

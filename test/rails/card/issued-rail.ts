@@ -59,7 +59,8 @@ export async function issuedRails(db: Db, apiKey: string, clock: Clock): Promise
         authorizationUrl: NOWHERE,
       });
       if (setUp?.ok !== true) throw new Error("it was not set up");
-      await connections.put(connectionId, organizationId, "stripe", { ...account, made: setUp.value });
+      const place = { id: connectionId, organizationId, issuer: "stripe", isNew: true };
+      await connections.put(place, { ...account, made: setUp.value });
     },
     cardsOf: (transactionId) =>
       network.store

@@ -24,6 +24,7 @@ import type { Payment } from "../../../src/domain/ledger/payment.ts";
 import { agentWorkflowId } from "../../../src/messages/agent.ts";
 import { approvalWorkflowId } from "../../../src/messages/approval.ts";
 import { ledgerWorkflowId } from "../../../src/messages/ledger.ts";
+import type { TemporalPayloads } from "../../../src/temporal/temporal-payloads.ts";
 import { testPayloads } from "../../support/payloads.ts";
 import { sideTaskQueue, SIDE_QUEUES } from "../../../src/messages/task-queues.ts";
 import { settlementWorkflowId } from "../../../src/messages/settlement.ts";
@@ -69,6 +70,8 @@ export interface StageOptions {
 export interface Engine {
   readonly client: Client;
   readonly native: NativeConnection;
+  /** Of the client, too; readable ones if missing. */
+  readonly payloads?: TemporalPayloads;
   readonly taskQueue: string;
   /** Under which the worker signs what it writes into histories. */
   readonly identity?: string;
@@ -99,7 +102,8 @@ export const projectIdOf = (scene: string): string => `project-${scene}`;
 
 /** Opens a worker on an engine that plays one scene after another, each with doubles of its own. */
 export async function openTheatre(engine: Engine): Promise<Theatre> {
-  const { client, endsAtRest = false, identity, isForgetful = false, native, taskQueue } = engine;
+  const { client, endsAtRest = false, identity, isForgetful = false, native, payloads, taskQueue } = engine;
+  const sealing = (payloads ?? testPayloads()).worker;
   let cast: Activities | null = null;
   let played: ReadonlySet<string> = new Set();
   const current = (): Activities => {
@@ -112,7 +116,7 @@ export async function openTheatre(engine: Engine): Promise<Theatre> {
       namespace: client.options.namespace,
       taskQueue,
       workflowBundle: WORKFLOW_BUNDLE,
-      ...testPayloads().worker,
+      ...sealing,
       activities: delegatingTo(current),
       ...(identity === undefined ? {} : { identity }),
       ...(isForgetful ? { maxCachedWorkflows: 0 } : {}),
@@ -123,7 +127,7 @@ export async function openTheatre(engine: Engine): Promise<Theatre> {
           connection: native,
           namespace: client.options.namespace,
           taskQueue: sideTaskQueue(taskQueue, waitedFor),
-          ...testPayloads().worker,
+          ...sealing,
           activities: delegatingTo(current),
           ...(identity === undefined ? {} : { identity }),
         }),

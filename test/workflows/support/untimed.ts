@@ -10,7 +10,7 @@ import { openTheatre } from "./stage.ts";
 type Play = (plot: (stage: Stage) => Promise<void>, options?: StageOptions) => Promise<void>;
 
 /** Gives the tests of a file a worker on the run's own Temporal, for scenes in which no time has to pass. */
-export function useStage(): Play {
+export function useStage({ isEncrypted = false } = {}): Play {
   let theatre: Theatre | null = null;
   let connections: { close(): Promise<void> }[] = [];
   before(async () => {
@@ -22,8 +22,9 @@ export function useStage(): Play {
     const retries = new GrpcRetries();
     const connection = await Connection.connect({ address, interceptors: [retries.interceptor] });
     const native = await NativeConnection.connect({ address });
-    const client = new Client({ connection, namespace, ...testPayloads().client });
-    theatre = await openTheatre({ client, native, taskQueue: `stage-${randomUUID()}` });
+    const payloads = testPayloads({ isEncrypted });
+    const client = new Client({ connection, namespace, ...payloads.client });
+    theatre = await openTheatre({ client, native, payloads, taskQueue: `stage-${randomUUID()}` });
     connections = [{ close: () => retries.end() }, connection, native];
   });
   after(async () => {

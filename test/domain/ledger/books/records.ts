@@ -85,6 +85,7 @@ export class BooksRecords {
       teamId,
       name,
       keyId,
+      revokedKeyId: account.revokedKeyId,
       status: status === "paused" ? "paused" : "active",
       isArchived: status === "closed",
       agentRevision: account.followedRevision,
