@@ -44,8 +44,8 @@ function taken<T>(what: string, opened: Opened<T>): T {
 }
 
 /** Fails the task by a rejection that workflow code cannot catch: it would act as if the activity had failed. */
-function failTask(error: Error): Promise<never> {
-  void Promise.reject(error);
+function failTask(why: Error): Promise<never> {
+  void Promise.reject(why);
   return new Promise(() => undefined);
 }
 

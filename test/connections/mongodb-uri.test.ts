@@ -13,6 +13,7 @@ import { EngineUnreachable } from "../../src/store/engine-unreachable.ts";
 import { testDatabase, type TestDatabase } from "../support/mongo.ts";
 import { testLogger } from "../support/service.ts";
 import { requiredSetting } from "../support/shared-engines.ts";
+import { until } from "../support/world.ts";
 import { binaryOf } from "../outage/engines.ts";
 
 /** Nothing listens there. */
@@ -43,10 +44,14 @@ async function startMongod(folder: string, port: number, args: readonly string[]
 async function stepDown(port: number): Promise<void> {
   const host = `127.0.0.1:${String(port)}`;
   const direct = await new MongoClient(`mongodb://${host}/?directConnection=true`).connect();
-  await direct.db("admin").command({ replSetInitiate: { _id: "rs0", members: [{ _id: 0, host }] } });
-  const primary = await new MongoClient(`mongodb://${host}/?replicaSet=rs0`).connect();
-  await primary.db("admin").command({ replSetStepDown: 3_600, secondaryCatchUpPeriodSecs: 0, force: true });
-  await Promise.all([direct.close(), primary.close()]);
+  const admin = direct.db("admin");
+  await admin.command({ replSetInitiate: { _id: "rs0", members: [{ _id: 0, host }] } });
+  await until("it is the primary", async () => {
+    const { isWritablePrimary } = await admin.command({ hello: 1 });
+    return isWritablePrimary === true ? true : null;
+  });
+  await admin.command({ replSetStepDown: 3_600, secondaryCatchUpPeriodSecs: 0, force: true });
+  await direct.close();
 }
 
 describe("the URI of MongoDB", () => {
@@ -108,7 +113,7 @@ describe("the URI of MongoDB", () => {
     }
   });
 
-  it("of a standalone server, a set not initiated, or a secondary alone is refused with the remedy", async () => {
+  it("of a standalone server, a set not initiated or a secondary is refused with the remedy", async () => {
     const folders = await Promise.all([1, 2].map(() => mkdtemp(join(tmpdir(), "spending-control-mongod-"))));
     const any = { port: 0, variable: "PORT" };
     const { alone, waiting } = await choosePorts({ alone: any, waiting: any });

@@ -1,9 +1,16 @@
 import { expect } from "chai";
+import { ForwardSeals } from "../../src/actors/forwarding.ts";
 import { FORWARD_PATH } from "../../src/actors/ledger-peers.ts";
+import { MasterKey } from "../../src/secrets/master-key.ts";
+import { Sealer } from "../../src/secrets/sealer.ts";
+import { type ServerDocument, SERVERS } from "../../src/store/servers.ts";
 import { ContractApi } from "../support/contract-api.ts";
 import { secondService } from "../support/own-service.ts";
+import { TEST_MASTER_KEY } from "../support/payloads.ts";
 import { startTestService, type TestService } from "../support/service.ts";
 import { cardPayment, newWorld, type TestAgent, times, type World } from "../support/world.ts";
+
+const MASTER_KEY = MasterKey.parse(TEST_MASTER_KEY, "a test");
 
 const forwards = async ({ baseUrl }: TestService, result: string): Promise<number> => {
   const text = await (await fetch(`${baseUrl}/metrics`)).text();
@@ -56,10 +63,13 @@ describe("Several servers on one database", () => {
   });
 
   it("the internal port keeps an idle connection as long as the public one", async () => {
-    const { db } = services[0] ?? {};
-    const [server] = (await db?.collection<{ readonly url: string }>("servers").find().toArray()) ?? [];
-    const { headers } = await fetch(`${server?.url ?? ""}/`);
-    expect(headers.get("keep-alive")).to.equal("timeout=75");
+    const { organizationId, projectId } = world.organization;
+    const [server] = await world.service.db.collection<ServerDocument>(SERVERS).find().toArray();
+    const seals = new ForwardSeals(new Sealer(MASTER_KEY.deriveKeys("server-calls")), Date.now);
+    const nothing = { project: { organizationId, projectId }, commands: [] };
+    const { sealed: body } = seals.sealCommands(server?._id ?? "", nothing);
+    const { headers, status } = await fetch(`${server?.url ?? ""}${FORWARD_PATH}`, { method: "POST", body });
+    expect([status, headers.get("keep-alive")]).to.deep.equal([200, "timeout=75"]);
   });
 
   it("one that stops is left out, and those that remain pay on", async () => {

@@ -242,6 +242,7 @@ describe("workflows: what this service never made is refused in bounded time, an
             },
           ],
         });
+        await eventsUntil(handle, (events) => events.some(isTaskCompleted));
         await stage.intruder.workflow.getHandle(workflowId).signal(DROPPED_SIGNAL);
         await eventsUntil(handle, (events) => events.filter(isTaskCompleted).length >= 2);
         expect((await handle.describe()).status.name).to.equal("RUNNING");

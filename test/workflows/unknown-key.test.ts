@@ -30,6 +30,16 @@ const approvalInput = (expiresAt: number): ApprovalInput => ({
   texts: { recipient: "shop", purpose: "a test" },
 });
 
+async function during<T>(workers: readonly Worker[], work: () => Promise<T>): Promise<T> {
+  const running = Promise.all(workers.map((each) => each.run()));
+  try {
+    return await work();
+  } finally {
+    for (const each of workers) each.shutdown();
+    await running;
+  }
+}
+
 describe("workflows whose worker lacks the master key of a payload", () => {
   let connection: Connection;
   let native: NativeConnection;
@@ -50,16 +60,6 @@ describe("workflows whose worker lacks the master key of a payload", () => {
     new Client({ connection, namespace, ...testPayloads({ keys }).client });
 
   const queue = () => ({ connection: native, namespace, taskQueue: `unknown-key-${randomUUID()}` });
-
-  async function during<T>(workers: readonly Worker[], work: () => Promise<T>): Promise<T> {
-    const running = Promise.all(workers.map((each) => each.run()));
-    try {
-      return await work();
-    } finally {
-      for (const each of workers) each.shutdown();
-      await running;
-    }
-  }
 
   /** Plays an approval on a worker that has the old key alone until it has refused a payload, and both from then on. */
   async function resultOf(expiresAt: number, afterStart: (workflowId: string) => Promise<void>) {
@@ -91,9 +91,10 @@ describe("workflows whose worker lacks the master key of a payload", () => {
   }
 
   it("a signal waits for a worker with the key, and is then heeded", async () => {
-    const signal = (workflowId: string) =>
-      clientWith(BOTH).workflow.getHandle(workflowId).signal(RESOLVED_SIGNAL, "approved");
-    expect(await resultOf(Date.now() + LATER_MS, signal)).to.equal("approved");
+    const end = await resultOf(Date.now() + LATER_MS, (workflowId) =>
+      clientWith(BOTH).workflow.getHandle(workflowId).signal(RESOLVED_SIGNAL, "approved"),
+    );
+    expect(end).to.equal("approved");
   });
 
   it("an activity's result waits for a worker with the key, and is then taken", async () => {
@@ -103,9 +104,9 @@ describe("workflows whose worker lacks the master key of a payload", () => {
   it("a query that is answered under a key which the server lacks is no answer", async () => {
     const on = queue();
     const { worker } = testPayloads({ keys: BOTH });
+    const actorsWith = (keys: PayloadKeys) =>
+      new TemporalActors(new TemporalCalls(clientWith(keys), on.taskQueue));
     await during([await Worker.create({ ...on, ...worker, workflowBundle: WORKFLOW_BUNDLE })], async () => {
-      const actorsWith = (keys: PayloadKeys) =>
-        new TemporalActors(new TemporalCalls(clientWith(keys), on.taskQueue));
       const projectId = randomUUID();
       await actorsWith(BOTH).startLedger({ organizationId: containers.organizationId, projectId });
       expect(await actorsWith(BOTH).ledgerState(projectId)).to.not.have.property("refused");
