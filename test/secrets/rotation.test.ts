@@ -38,8 +38,8 @@ const HOLDS: readonly RotationHold[] = [
 ];
 const HELD_MS = 120_000;
 /** Looks of a process, and the time that a retirement leaves it; shorter than in use. */
-const TIMES = { intervalMs: 300, validMs: 2_000 };
-const RETIREMENT_MS = 4_000;
+const TIMES = { intervalMs: 300, validMs: 4_000 };
+const RETIREMENT_MS = 8_000;
 const PLAIN = {
   isCheck: false,
   retire: null,
