@@ -2,6 +2,7 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
+import { DEFAULT_TASK_QUEUE } from "../../src/messages/common.ts";
 import { newAuthority } from "../support/certificates/authority.ts";
 import { readAddresses, readTaskQueue } from "../../server/config.ts";
 import { isTemporalNamed, readTemporal, withProfile } from "../../server/temporal-settings.ts";
@@ -54,7 +55,7 @@ describe("settings of a Temporal of the operator's own", () => {
     expect(readAddresses({ ...env, TEMPORAL_NAMESPACE: "other" }).temporalNamespace).to.equal("other");
     expect(withProfile(env)).to.include({ TEMPORAL_ADDRESS: "cloud.test:7233", TEMPORAL_NAMESPACE: "money" });
     expect(isTemporalNamed({ TEMPORAL_ADDRESS: "", TEMPORAL_PROFILE: "" })).to.equal(false);
-    expect(readTaskQueue({ TEMPORAL_TASK_QUEUE: "" })).to.equal(readTaskQueue({}));
+    expect(readTaskQueue({ TEMPORAL_TASK_QUEUE: "" })).to.equal(DEFAULT_TASK_QUEUE);
   });
 
   it("what can't work is refused in one line that names the setting", async () => {
