@@ -131,7 +131,7 @@ export async function connectedWorld(service: TestService): Promise<World> {
   return world;
 }
 
-export const onCard = (body: object) =>
+export const onCard = (body: object, after?: object) =>
   rowOf(
     "begun",
     worldWithCards,
@@ -142,7 +142,10 @@ export const onCard = (body: object) =>
       .all<Card>("issuing.card")
       .find(({ metadata }) => metadata["transaction"] === transaction.id);
     network.forceCapture(card?.id ?? "", 100, MERCHANT);
-    return { request: { token: world.token, id: transaction.id, body } };
+    return {
+      request: { token: world.token, id: transaction.id, body },
+      ...(after === undefined ? {} : { after }),
+    };
   });
 
 const MERCHANT = {

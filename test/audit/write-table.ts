@@ -318,7 +318,10 @@ export const WRITES: Readonly<Partial<Record<OperationId, WritingRow | HarmlessR
   )(({ token }) => Promise.resolve({ request: { token }, before: { issuer: "stripe" } })),
   checkCardIssuer: rowOf("begun", worldWithCards)(({ token }) => Promise.resolve({ request: { token } })),
   viewCard: onCard({ nonce: "nonce" }),
-  disputeTransaction: onCard({ reason: "fraudulent", explanation: "Not ours." }),
+  disputeTransaction: onCard(
+    { reason: "fraudulent", explanation: "Not ours." },
+    { reason: "fraudulent", amountCents: 100 },
+  ),
   fundAgentInSandbox: onAgent(({ token }, id) => ({
     request: { token, id, body: { amountCents: 100 } },
     after: { amountCents: 100 },
