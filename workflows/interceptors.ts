@@ -43,12 +43,6 @@ function taken<T>(what: string, opened: Opened<T>): T {
   throw opened.refused === "unknown_key" ? lackOfKey(what) : failure(what, opened.refused);
 }
 
-/** Fails the task by a rejection that workflow code cannot catch: it would act as if the activity had failed. */
-function failTask(why: Error): Promise<never> {
-  void Promise.reject(why);
-  return new Promise(() => undefined);
-}
-
 /** Accepts only messages sent to this workflow for this purpose. */
 const inbound: WorkflowInboundCallsInterceptor = {
   execute(input, next) {
@@ -89,7 +83,7 @@ const inbound: WorkflowInboundCallsInterceptor = {
   },
 };
 
-const outbound: WorkflowOutboundCallsInterceptor = {
+const outbound = (failTask: (error: Error) => Promise<never>): WorkflowOutboundCallsInterceptor => ({
   async scheduleActivity(input, next) {
     const purpose = forActivity(input.activityType);
     const opened = openAnswer(purpose, await next({ ...input, args: enveloped(purpose, input.args) }));
@@ -101,7 +95,7 @@ const outbound: WorkflowOutboundCallsInterceptor = {
   continueAsNew(input, next) {
     return next({ ...input, args: enveloped(forStart(input.options.workflowType), input.args) });
   },
-};
+});
 
 /** Id that the SDK gives a query which comes without a workflow task. */
 const QUERY_ALONE = "legacy_query";
@@ -129,8 +123,31 @@ function internals(): WorkflowInternalsInterceptor {
   };
 }
 
-export const interceptors: WorkflowInterceptorsFactory = () => ({
-  inbound: [inbound],
-  outbound: [outbound],
-  internals: [internals()],
-});
+/**
+ * Fails the current task with an error that workflow code cannot catch: it would act as if the activity had failed. The
+ * code goes no further.
+ */
+class TaskFailure {
+  #error: Error | null = null;
+
+  fail(error: Error): Promise<never> {
+    this.#error = error;
+    return new Promise(() => undefined);
+  }
+
+  readonly internals: WorkflowInternalsInterceptor = {
+    concludeActivation: (input, next) => {
+      if (this.#error !== null) throw this.#error;
+      return next(input);
+    },
+  };
+}
+
+export const interceptors: WorkflowInterceptorsFactory = () => {
+  const task = new TaskFailure();
+  return {
+    inbound: [inbound],
+    outbound: [outbound((error) => task.fail(error))],
+    internals: [internals(), task.internals],
+  };
+};

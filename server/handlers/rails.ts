@@ -158,7 +158,7 @@ export function railHandlers(dependencies: HandlerDependencies): RailHandlers {
         made = setUp.value;
       }
       const account = { apiKey: key, publishableKey, made, authorizationSecret: secret };
-      const place = { id, organizationId, issuer, isNew: known === null };
+      const place = { id, organizationId, issuer, ...(known !== null && { ending: known.record.ending }) };
       if (!(await connections.put(place, account))) return refused(CHANGED);
       const connection = await connections.fresh(organizationId);
       if (connection === null) return refused(CHANGED);

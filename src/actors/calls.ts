@@ -16,7 +16,6 @@ const DEFECTS = [
   WorkflowExecutionAlreadyStartedError,
   WorkflowNotFoundError,
   WorkflowUpdateFailedError,
-  QueryNotRegisteredError,
   QueryRejectedError,
 ] as const;
 
@@ -52,12 +51,9 @@ export class TemporalCalls {
     }
   }
 
-  /** Queries a workflow. Throws `ActorUnavailable` if the answer is not this service's. */
-  async query<T>(handle: WorkflowHandle, name: string, ...args: unknown[]): Promise<T> {
-    const asked = () => this.bounded(() => handle.query<T, unknown[]>(name, ...args));
-    const opened = openResult(await askedTwice(asked));
-    if (opened.ok) return opened.value;
-    throw new ActorUnavailable(`the actor's response is not this service's: ${opened.refused}`);
+  /** Queries a workflow. */
+  query<T>(handle: WorkflowHandle, name: string, ...args: unknown[]): Promise<T> {
+    return this.bounded(() => queried<T>(handle, name, ...args));
   }
 
   /** Starts a workflow. Idempotent by the workflow id. */
@@ -88,14 +84,19 @@ export class TemporalCalls {
   }
 }
 
-/** Repeats a query that its worker failed, since one that arrives between two tasks is failed. */
-export async function askedTwice<T>(query: () => Promise<T>): Promise<T> {
-  try {
-    return await query();
-  } catch (error) {
-    if (error instanceof QueryNotRegisteredError) return query();
+/**
+ * Queries a workflow, once more if its worker failed the query, since one that arrives between two tasks is failed.
+ * Throws `ActorUnavailable` if the answer is not this service's.
+ */
+export async function queried<T>(handle: WorkflowHandle, name: string, ...args: unknown[]): Promise<T> {
+  const ask = () => handle.query<T, unknown[]>(name, ...args);
+  const answer = await ask().catch((error: unknown) => {
+    if (error instanceof QueryNotRegisteredError) return ask();
     throw error;
-  }
+  });
+  const opened = openResult(answer);
+  if (opened.ok) return opened.value;
+  throw new ActorUnavailable(`the actor's response is not this service's: ${opened.refused}`);
 }
 
 /** Whether waiting does not fix the error: a missing actor, a malformed message, an id in use. */

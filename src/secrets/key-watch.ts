@@ -23,8 +23,8 @@ const RETRY_MS = 1_000;
 export const RETIREMENT_MS = 2 * TIMES.validMs;
 
 /**
- * Keeps a process from making anything under a master key that is retired meanwhile. It reads the database's keys over
- * and over, and fails once they refuse those of the process. Without a recent look nothing new is made: a process that
+ * Keeps a process from making anything under a master key that is retired meanwhile. It reads the database's keys at
+ * an interval, and fails once they refuse those of the process. Without a recent look nothing new is made: a process that
  * was halted or cut off must look first.
  */
 export class KeyWatch {
@@ -50,7 +50,7 @@ export class KeyWatch {
     this.failed.catch(() => undefined);
   }
 
-  /** Compares the keys as `verifyMasterKey` does, which throws, and goes on looking. */
+  /** Verifies the keys, then looks at every interval. Throws `MasterKeyError`. */
   async start(now: Date): Promise<void> {
     this.#masterKey.makeOnlyIf(() => this.#isValid());
     const sinceMs = this.#timers.monotonicMs();

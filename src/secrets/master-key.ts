@@ -72,7 +72,7 @@ export class MasterKeyError extends PlainError {
   }
 }
 
-/** Nothing may be made under the master key now, since it may have been retired; see `KeyWatch`. */
+/** Error of making a value while it is unknown whether the master key is retired; see `KeyWatch`. */
 export class MasterKeyUnconfirmed extends Error implements Unavailable {
   override readonly name = "MasterKeyUnconfirmed";
   readonly isUnavailable = true;

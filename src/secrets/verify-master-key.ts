@@ -48,22 +48,20 @@ export async function verifyMasterKey(
   masterKey.take(first.value, retiredIn(found, masterKey));
 }
 
-/** Returns why a process must not go on with its keys, given the database's; null if it may. */
+/**
+ * Returns why a process must not go on with its keys, given the database's; null if it may. One that lacks a key goes on
+ * with what it can open.
+ */
 export function refusalOf(
   found: readonly MasterKeyDocument[],
-  { ids, newestId, source }: MasterKey,
+  { newestId, source }: MasterKey,
 ): MasterKeyError | null {
   const newest = found.find(({ _id }) => _id === newestId);
-  if (newest !== undefined && (newest.retiredAt !== null || newest.isRetiring === true)) {
-    const end = newest.retiredAt === null ? "being retired" : "retired";
-    return mismatch(
-      `${source} begins with the master key ${newestId}, which is ${end}; begin with another one.`,
-    );
-  }
-  const missing = found.find(({ _id, retiredAt }) => retiredAt === null && !ids.includes(_id));
-  return missing === undefined
-    ? null
-    : mismatch(`${source} lacks the master key ${missing._id}, which is not retired; add it.`);
+  if (newest === undefined || (newest.retiredAt === null && newest.isRetiring !== true)) return null;
+  const end = newest.retiredAt === null ? "being retired" : "retired";
+  return mismatch(
+    `${source} begins with the master key ${newestId}, which is ${end}; begin with another one.`,
+  );
 }
 
 const mismatch = (message: string): MasterKeyError => new MasterKeyError("MASTER_KEY_MISMATCH", message);

@@ -11,7 +11,7 @@ import { scriptOf } from "../../../src/rails/card/merchants.ts";
 import type { CardLedgerDocument } from "../../../src/rails/card/network-books.ts";
 import { type ProjectDocument, type TeamDocument } from "../../../src/store/documents.ts";
 import { type Cap, NO_CAP, NO_TOTALS } from "../../../src/domain/ledger/state.ts";
-import { askedTwice } from "../../../src/actors/calls.ts";
+import { queried } from "../../../src/actors/calls.ts";
 import { type AgentStateView, agentWorkflowId, STATE_QUERY } from "../../../src/messages/agent.ts";
 import {
   type AccountSnapshot,
@@ -19,7 +19,6 @@ import {
   type SnapshotPage,
   type SnapshotQueryInput,
   CAPS_QUERY,
-  type CapsQueryInput,
   type CapsView,
   ledgerWorkflowId,
 } from "../../../src/messages/ledger.ts";
@@ -278,7 +277,7 @@ export class Reader {
     const states = await pLimit(ACTORS_AT_ONCE).map(agents, async ({ id }) => {
       const handle = this.#temporal.workflow.getHandle(agentWorkflowId(id));
       const { status } = await handle.describe();
-      return status.name === "RUNNING" ? askedTwice(() => handle.query<AgentStateView>(STATE_QUERY)) : null;
+      return status.name === "RUNNING" ? queried<AgentStateView>(handle, STATE_QUERY) : null;
     });
     return states.flatMap((state) => state ?? []);
   }
@@ -287,19 +286,14 @@ export class Reader {
     const accounts: AccountSnapshot[] = [];
     for (;;) {
       const input: SnapshotQueryInput = { after: accounts.at(-1)?.agentId ?? null, limit: PAGE };
-      const page = await askedTwice(() =>
-        this.#ledger(projectId).query<SnapshotPage, [SnapshotQueryInput]>(SNAPSHOT_QUERY, input),
-      );
+      const page = await queried<SnapshotPage>(this.#ledger(projectId), SNAPSHOT_QUERY, input);
       accounts.push(...page.accounts);
       if (!page.hasMore) return accounts;
     }
   }
 
   async #levels(projectId: string): Promise<LevelEntry[]> {
-    const now = Date.now();
-    const view = await askedTwice(() =>
-      this.#ledger(projectId).query<CapsView, [CapsQueryInput]>(CAPS_QUERY, { now }),
-    );
+    const view = await queried<CapsView>(this.#ledger(projectId), CAPS_QUERY, { now: Date.now() });
     const entryOf = (
       teamId: string | null,
       { cap, totals }: Pick<LevelEntry, "cap" | "totals"> = { cap: NO_CAP, totals: NO_TOTALS },

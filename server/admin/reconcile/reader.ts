@@ -3,7 +3,7 @@ import type { KeyObject } from "node:crypto";
 import type { Db } from "mongodb";
 import { type Client, QueryRejectedError, WorkflowNotFoundError } from "@temporalio/client";
 import pLimit from "p-limit";
-import { askedTwice } from "../../../src/actors/calls.ts";
+import { queried } from "../../../src/actors/calls.ts";
 import { withNetwork } from "../../../src/chain/networks.ts";
 import { PocketKeys } from "../../../src/rails/pocket/pocket-keys.ts";
 import type { CardConnections } from "../../../src/rails/card/connections.ts";
@@ -222,7 +222,7 @@ export class SourceReader {
     const handle = this.#temporal.workflow.getHandle(workflowId);
     try {
       return await this.#temporal.withDeadline(Date.now() + ACTOR_TIMEOUT_MS, () =>
-        askedTwice(() => handle.query<T, unknown[]>(query, ...args)),
+        queried<T>(handle, query, ...args),
       );
     } catch (error) {
       const isLost = error instanceof WorkflowNotFoundError || error instanceof QueryRejectedError;

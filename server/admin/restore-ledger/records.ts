@@ -17,7 +17,7 @@ import {
   type RecordedLevel,
   type RecordedProject,
 } from "../../../src/domain/ledger/restore.ts";
-import { askedTwice } from "../../../src/actors/calls.ts";
+import { queried } from "../../../src/actors/calls.ts";
 import { zoneAround } from "../../../src/actors/calendar-zone.ts";
 import { type Calendar, UTC_CALENDAR } from "../../../src/domain/ledger/calendar.ts";
 import { usedCents } from "../../../src/domain/money.ts";
@@ -177,7 +177,7 @@ async function askActors(
     const handle = temporal.workflow.getHandle(agentWorkflowId(agentId));
     try {
       return await temporal.withDeadline(Date.now() + ACTOR_TIMEOUT_MS, () =>
-        askedTwice(() => handle.query<AgentStateView>(STATE_QUERY)),
+        queried<AgentStateView>(handle, STATE_QUERY),
       );
     } catch (error) {
       if (error instanceof WorkflowNotFoundError || error instanceof QueryRejectedError) return null;

@@ -178,7 +178,11 @@ export class Draft {
 
   /** Commits all changes. Throws, with nothing changed, if they would break an invariant. */
   commit(): void {
-    for (const { account } of this.#accounts.values()) assertSound(account);
+    // Whatever an account that is not sound makes fail, fails before the first change.
+    for (const { account } of this.#accounts.values()) {
+      assertSound(account);
+      this.#weigh(account);
+    }
     this.#raiseVersions();
     const { ledger } = this;
     if (this.#calendar !== null) ledger.calendar = this.#calendar;
@@ -216,6 +220,11 @@ export class Draft {
     this.setLevel(teamId, { cap: raised, capChangedAt: isRecorded ? this.now : capChangedAt });
   }
 
+  #weigh(account: Account): void {
+    const isWeighed = !isFinished(account) && this.ledger.bounds.paidBelowBytes < Infinity;
+    account.weightBytes = isWeighed ? weightOf(account, this.now) : 0;
+  }
+
   #put({ account, before, isReturned, windowed }: Drafted): void {
     const { ledger } = this;
     const { agentId, teamId, usage } = account;
@@ -230,8 +239,6 @@ export class Draft {
     ledger.teams.set(teamId, withAmounts(levelOf(ledger, teamId)));
     ledger.project = withAmounts(ledger.project);
     ledger.openPayments += account.open.size - (before?.open.size ?? 0);
-    const isWeighed = !isDropped && ledger.bounds.paidBelowBytes < Infinity;
-    account.weightBytes = isWeighed ? weightOf(account, this.now) : 0;
     ledger.weightBytes += account.weightBytes - (before?.weightBytes ?? 0);
     ledger.touched.add(agentId);
     if (isReturned) ledger.droppedAccounts -= 1;

@@ -100,8 +100,8 @@ export class IssuerUnusable extends Error implements Unavailable {
 /** Connection that an account is stored in. */
 export interface ConnectionPlace extends Pick<CardConnection, "id" | "organizationId"> {
   readonly issuer: string;
-  /** Whether this call has made the id; otherwise there has to be such a connection. */
-  readonly isNew: boolean;
+  /** The connection's mark of a disconnect when it was read; missing where this call has made the id. */
+  readonly ending?: string | null;
 }
 
 export type SetUpAccount = IssuerAccount & { readonly made: IssuerObjects };
@@ -184,8 +184,11 @@ export class CardConnections {
     return newId("rail");
   }
 
-  /** Stores an account. False if another one was connected meanwhile, or this one disconnected. */
-  async put({ id, isNew, issuer, organizationId }: ConnectionPlace, account: SetUpAccount): Promise<boolean> {
+  /** Stores an account. False if another one was connected meanwhile, or a disconnect of this one has begun. */
+  async put(
+    { ending, id, issuer, organizationId }: ConnectionPlace,
+    account: SetUpAccount,
+  ): Promise<boolean> {
     const { clock, sealer } = this.#dependencies;
     const now = clock();
     const changed = {
@@ -201,9 +204,9 @@ export class CardConnections {
     const first = { issuer, createdAt: now, readThrough: now, ...unseen };
     try {
       const { matchedCount, upsertedCount } = await this.#connections.updateOne(
-        { _id: id, organizationId },
+        { _id: id, organizationId, ...(ending !== undefined && { ending }) },
         { $set: changed, $setOnInsert: first },
-        { upsert: isNew },
+        { upsert: ending === undefined },
       );
       return matchedCount + upsertedCount > 0;
     } catch (error) {

@@ -59,7 +59,7 @@ export async function issuedRails(db: Db, apiKey: string, clock: Clock): Promise
         authorizationUrl: NOWHERE,
       });
       if (setUp?.ok !== true) throw new Error("it was not set up");
-      const place = { id: connectionId, organizationId, issuer: "stripe", isNew: true };
+      const place = { id: connectionId, organizationId, issuer: "stripe" };
       await connections.put(place, { ...account, made: setUp.value });
     },
     cardsOf: (transactionId) =>

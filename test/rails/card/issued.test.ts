@@ -184,7 +184,7 @@ describe("the card rail with a connected issuer", function () {
     const ending = await connections.beginEnding(record);
     expect(await connections.remove(record, "of another disconnect")).to.equal(false);
     expect(await connections.remove(record, ending)).to.equal(true);
-    const place = { id, organizationId, issuer: record.issuer, isNew: false };
+    const place = { id, organizationId, issuer: record.issuer, ending: null };
     expect(await connections.put(place, { ...account, made })).to.equal(false);
     expect(await connections.recordOf(organizationId)).to.equal(null);
   });
