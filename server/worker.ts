@@ -88,10 +88,10 @@ const STICKY_TIMEOUT = "2 seconds";
  */
 const CACHED_WORKFLOWS_MAX = 250;
 /**
- * Maximum workflow tasks executed concurrently. One thread executes them all: among many replays after a worker's start,
- * that of a ledger would exceed its task's timeout and begin anew.
+ * Maximum workflow tasks executed concurrently. One thread executes them all: where processors are short, replays of
+ * ledgers beside each other would all exceed their tasks' timeout and begin anew.
  */
-const WORKFLOW_TASKS_MAX = 8;
+const WORKFLOW_TASKS_MAX = 3;
 
 /** Used without a chain, which means without treasuries. */
 const NO_TREASURIES = { record: () => Promise.resolve() };
