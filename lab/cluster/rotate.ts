@@ -11,7 +11,7 @@ import type { Cluster } from "./cluster.ts";
 
 const PAUSE_MS = 2_000;
 const FOLLOWED_MS = 240_000;
-/** What still needs the old key is lost without harm: no client renews a session, and purchases are asked for again. */
+/** Values under the old key whose loss does no harm: no client renews a session, and purchases are asked for again. */
 const MAY_BE_LOST: ReadonlySet<string> = new Set([
   "sessions",
   "paid answers of the last hour",
